@@ -1,0 +1,50 @@
+# The commands of this project. `make help` lists them.
+
+# The first Python that is new enough; override with `make PYTHON=... setup`.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check fix bench clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv with rekindle and the development tools
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Rekindle needs Python 3.11 or newer; none was found." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || \
+		{ echo "Could not make .venv: on Debian and Ubuntu, install python3-venv first." >&2; exit 1; }
+	@echo "Setting up .venv (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+demo: $(STAMP) ## see it work: a conversation, everything killed, and all of it still there
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) ## run the tests
+	@$(BIN)/python -m pytest -n auto
+
+test-all: ## run the tests on every Python from 3.11 to 3.14 that is found
+	@sh tests/every_python.sh
+
+check: $(STAMP) ## lint, types, spelling
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell
+	@$(BIN)/pyright
+
+fix: $(STAMP) ## format, and repair what the linter can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## measure, and write bench/RESULTS.md
+	@$(BIN)/python bench/measure.py
+
+clean: ## remove everything that make made
+	@rm -rf .venv .venvs .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -1,0 +1,7 @@
+"""`python -m rekindle`."""
+
+import sys
+
+from rekindle.cli import main
+
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""Stand before an ACP agent: behave like it, and record every session.
+
+Put it before the agent's command wherever an editor is told how to start the agent.
+
+example:
+  rekindle run -- opencode acp
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from rekindle.errors import UsageError
+from rekindle.run.agent import Agent
+from rekindle.run.log import Log
+from rekindle.store.location import asked_for, open_store, usual_path
+
+_GRACE = 5.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.usage = "rekindle run [--store STORE] [--strict] [--log FILE] -- COMMAND ARGS…"
+    parser.add_argument("--store", help="where to record: a path or sqlite:///path")
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse what the specification forbids"
+    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write what happens to FILE")
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=_GRACE,
+        metavar="SECONDS",
+        help="how long the agent may take to end once the client has left (default: %(default)g)",
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the agent until it ends; return its exit code."""
+    command = tuple(arguments.command)
+    if command[:1] == ("--",):
+        command = command[1:]
+    if not command:
+        raise UsageError("no agent given: rekindle run -- COMMAND ARGS…")
+    asked_path = asked_for(arguments.store)
+    with Log(arguments.log) as log:
+        agent = Agent(command)
+        log.note(f"started agent {agent.pid}: {command[0]}")
+        # Heavy imports only from here on: the agent's own start hides them.
+        from rekindle.core.relay import Relay
+        from rekindle.run.recorder import Recorder
+        from rekindle.run.runner import Runner
+
+        path = asked_path or usual_path()
+        log.note(f"recording in {path}")
+        recorder = Recorder(lambda: open_store(path), log)
+        relay = Relay(_anywhere(command), is_strict=arguments.strict)
+        return Runner(agent, relay, recorder, log, grace=arguments.grace).run()
+
+
+def _anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command as it can be given from any folder."""
+    program, *arguments = command
+    return (str(Path(program).absolute()) if os.sep in program else program, *arguments)

@@ -1,0 +1,282 @@
+"""What of a conversation is kept, and as what. Sees every line, changes and sends none.
+
+Kept: prompts, updates, permission requests and their outcomes, the answers that end
+turns, changes of mode and configuration, and enough of `session/new`, `load`, `resume`
+and `fork` to know the session. Never kept: credentials, what MCP servers are started
+with, and the contents of files and terminals outside updates.
+
+Two things that an agent sends are history told again, and are not kept twice: a prompt
+echoed while it is worked on, and the replay of a session that the store already has.
+A replay may come late (after the answer to `session/load`), so it is over only when
+the next prompt is sent.
+"""
+
+import re
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from rekindle.core.echo import Echo
+from rekindle.core.requests import OpenRequest, OpenRequests
+from rekindle.core.step import Step
+from rekindle.core.titles import title_from_prompt
+from rekindle.model import (
+    AgentIdentity,
+    Deleted,
+    Kind,
+    Opened,
+    Side,
+    Stretch,
+    Titled,
+    TitleSource,
+)
+from rekindle.wire import methods
+from rekindle.wire.envelope import Message, encode, members, rows, table, text
+
+_SESSION_ID_IN_BROKEN_LINE = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
+
+
+class _Live(Struct):
+    """What has to be remembered of a session while it is in use."""
+
+    echo: Echo | None = None
+    is_replaying: bool = False
+
+
+class Recording:
+    """Turns what passes by into changes to the store. One instance per connection."""
+
+    def __init__(self, command: tuple[str, ...], requests: OpenRequests) -> None:
+        self._agent = AgentIdentity(command=command)
+        self._protocol = 1
+        self._requests = requests
+        self._sessions: dict[str, _Live] = {}
+        self._step = Step()
+        self._at_us = 0
+        self._last: Stretch | None = None
+
+    def begin(self, step: Step, at_us: int) -> None:
+        """Start on what one read brought."""
+        self._step, self._at_us, self._last = step, at_us, None
+
+    def learn(self, session_id: str, *, is_recorded: bool) -> None:
+        """Take the answer to a look-up: whether the store has this session."""
+        self._meet(session_id).is_replaying = is_recorded
+
+    # -- what passes by -----------------------------------------------------------------
+
+    def update(self, message: Message, line: bytes) -> None:
+        """See a `session/update` of the agent. This is the path of every streamed chunk."""
+        params = message.params
+        if params is UNSET or params.session_id is UNSET:
+            return
+        session_id = params.session_id
+        live = self._sessions.get(session_id) or self._meet(session_id)
+        kind = params.update.kind if params.update is not UNSET else UNSET
+        if live.is_replaying and kind not in methods.STATE_KINDS:
+            return
+        if live.echo and kind in methods.USER_MESSAGE_KINDS and _is_echo(live.echo, line):
+            return
+        if kind == methods.SESSION_INFO_UPDATE:
+            self._retitle(session_id, line)
+        elif kind == methods.STATE_UPDATE:
+            self._step.sync = True
+        self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
+
+    def request(self, side: Side, message: Message, line: bytes) -> None:
+        """See a request."""
+        session_id = message.session_id
+        params: dict[str, Any] = {}
+        match message.method:
+            case methods.PROMPT if session_id is not None:
+                self._prompt(session_id, line)
+            case methods.REQUEST_PERMISSION if session_id is not None:
+                self._keep(session_id, side, Kind.PERMISSION, line)
+            case method if method in methods.CONFIGURING and session_id is not None:
+                self._keep(session_id, side, Kind.CONFIG, line)
+            case method if method in methods.OPENING:
+                params = _without_secrets(line)
+                if method in {methods.LOAD, methods.RESUME} and session_id is not None:
+                    self._step.look_up.append(session_id)
+            case _:
+                pass
+        self._requests.ask(side, message, params)
+
+    def notification(self, side: Side, message: Message, line: bytes) -> None:
+        """See a notification that is no update of the agent."""
+        session_id = message.session_id
+        if session_id is None or message.method is UNSET or methods.is_private(message.method):
+            return
+        kind = Kind.CANCEL if message.method == methods.CANCEL else Kind.NOTICE
+        self._keep(session_id, side, kind, line)
+
+    def response(self, side: Side, message: Message, line: bytes) -> OpenRequest | None:
+        """See an answer; return the request that it ends."""
+        asked = self._requests.answer(side, message)
+        if asked is None:
+            return None
+        is_success = message.error is UNSET
+        match asked.method:
+            case methods.PROMPT if asked.session_id is not None:
+                self.end_turn(asked.session_id, line)
+            case methods.REQUEST_PERMISSION if asked.session_id is not None:
+                self._keep(asked.session_id, side, Kind.OUTCOME, line)
+            case method if method in methods.CONFIGURING and asked.session_id is not None:
+                self._keep(asked.session_id, side, Kind.CONFIGURED, line)
+            case method if method in methods.OPENING:
+                self._opened(asked, message, line, is_success=is_success)
+            case methods.INITIALIZE if is_success:
+                self._identify(message)
+            case methods.DELETE if is_success and asked.session_id is not None:
+                self._change(Deleted(session_id=asked.session_id, at_us=self._at_us))
+                self._step.sync = True
+            case _:
+                pass
+        return asked
+
+    def unreadable(self, side: Side, line: bytes) -> None:
+        """See a line that is no JSON. It is kept if it names a session in use."""
+        named = _SESSION_ID_IN_BROKEN_LINE.search(line)
+        if named:
+            session_id = named[1].decode("utf-8", "backslashreplace")
+            if session_id in self._sessions:
+                self._keep(session_id, side, Kind.OPAQUE, line)
+
+    def end_turn(self, session_id: str, line: bytes) -> None:
+        """Keep the answer to a prompt, the agent's or the one given in its place."""
+        self._keep(session_id, Side.AGENT, Kind.ANSWER, line)
+        self._step.sync = True
+        if self._protocol == 1:
+            # From version 2 on a prompt is answered at once, and its echo may follow.
+            self._meet(session_id).echo = None
+
+    # -- what it means ------------------------------------------------------------------
+
+    def _prompt(self, session_id: str, line: bytes) -> None:
+        live = self._meet(session_id)
+        blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
+        live.echo = Echo(blocks)
+        live.is_replaying = False
+        title = title_from_prompt(blocks)
+        if title:
+            self._title(session_id, TitleSource.PROMPT, title)
+        self._keep(session_id, Side.CLIENT, Kind.PROMPT, line)
+        self._step.sync = True
+
+    def _opened(
+        self, asked: OpenRequest, message: Message, line: bytes, *, is_success: bool
+    ) -> None:
+        makes_new = asked.method in {methods.NEW, methods.FORK}
+        if makes_new and message.result is not UNSET:
+            session_id = text((members(message.result) or {}).get("sessionId"))
+        else:
+            session_id = asked.session_id
+        if session_id is None:
+            return
+        if not is_success:
+            if not makes_new:
+                self._meet(session_id).is_replaying = False
+            return
+        live = self._sessions.setdefault(session_id, _Live())
+        live.echo = None
+        params = asked.params
+        self._change(
+            Opened(
+                session_id=session_id,
+                at_us=self._at_us,
+                agent_session_id=session_id,
+                agent=self._agent,
+                cwd=text(params.get("cwd")),
+                directories=tuple(
+                    d for d in map(text, rows(params.get("additionalDirectories"))) if d
+                ),
+                parent_id=asked.session_id if asked.method == methods.FORK else None,
+            )
+        )
+        setup = {"jsonrpc": "2.0", "method": asked.method, "params": params}
+        self._keep(session_id, Side.CLIENT, Kind.SETUP, encode(setup))
+        self._keep(session_id, Side.AGENT, Kind.READY, line)
+        self._step.sync = True
+
+    def _identify(self, message: Message) -> None:
+        result = members(message.result) if message.result is not UNSET else None
+        if result is None:
+            return
+        # The number proves nothing: some agents echo 2 over a version 1 body.
+        speaks_v2 = result.get("protocolVersion") == 2 and "capabilities" in result  # noqa: PLR2004
+        self._protocol = 2 if speaks_v2 else 1
+        info = table(result.get("info") if speaks_v2 else result.get("agentInfo"))
+        self._agent = AgentIdentity(
+            name=text(info.get("name")),
+            version=text(info.get("version")),
+            command=self._agent.command,
+        )
+
+    def _retitle(self, session_id: str, line: bytes) -> None:
+        update = table(table((members(line) or {}).get("params")).get("update"))
+        if "title" in update:
+            self._title(session_id, TitleSource.AGENT, text(update["title"]))
+
+    # -- keeping ------------------------------------------------------------------------
+
+    def _meet(self, session_id: str) -> _Live:
+        """Return what is remembered of a session; at first sight, tell the store of it."""
+        live = self._sessions.get(session_id)
+        if live is None:
+            live = self._sessions[session_id] = _Live()
+            self._change(Opened(session_id=session_id, at_us=self._at_us, agent=self._agent))
+        return live
+
+    def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
+        self._change(Titled(session_id=session_id, at_us=self._at_us, source=source, title=title))
+
+    def _change(self, change: Opened | Titled | Deleted) -> None:
+        self._step.changes.append(change)
+        self._last = None
+
+    def _keep(self, session_id: str, side: Side, kind: Kind, line: bytes) -> None:
+        last = self._last
+        if (
+            last is not None
+            and last.kind is kind
+            and last.side is side
+            and last.session_id == session_id
+        ):
+            last.lines.append(line)
+            return
+        self._meet(session_id)
+        self._last = Stretch(
+            session_id=session_id,
+            side=side,
+            kind=kind,
+            at_us=self._at_us,
+            lines=[line],
+            protocol=self._protocol,
+        )
+        self._step.changes.append(self._last)
+
+
+def _is_echo(echo: Echo, line: bytes) -> bool:
+    update = table(table((members(line) or {}).get("params")).get("update"))
+    return echo.takes(update.get("content"))
+
+
+def _without_secrets(line: bytes) -> dict[str, Any]:
+    """Return what may be kept of the parameters of a request that opens a session.
+
+    Named one by one, because what is not known to be harmless may be a secret: the
+    environment, arguments, headers and addresses of MCP servers, and `_meta`.
+    """
+    params = table((members(line) or {}).get("params"))
+    kept = {
+        name: params[name]
+        for name in ("sessionId", "cwd", "additionalDirectories")
+        if name in params
+    }
+    if "mcpServers" in params:
+        servers = [table(server) for server in rows(params["mcpServers"])]
+        kept["mcpServers"] = [
+            {name: server[name] for name in ("type", "name") if name in server}
+            for server in servers
+        ]
+    return kept

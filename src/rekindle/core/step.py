@@ -1,0 +1,28 @@
+"""What the core tells the runner to do."""
+
+from msgspec import Struct, field
+
+from rekindle.model import Change, Side
+
+
+class Step(Struct):
+    """What becomes of what one read brought, in the order of the fields.
+
+    That everything is recorded before anything is sent is not a rule the runner has to
+    remember: it is the shape of this value.
+    """
+
+    look_up: list[str] = field(default_factory=list[str])
+    """Sessions about which the relay must learn whether the store has them."""
+    changes: list[Change] = field(default_factory=list[Change])
+    """What to record."""
+    sync: bool = False
+    """Whether it must be on the disk: a turn begins or ends here."""
+    to_agent: list[bytes] = field(default_factory=list[bytes])
+    to_client: list[bytes] = field(default_factory=list[bytes])
+    complaints: list[str] = field(default_factory=list[str])
+    """What to tell the user, outside the protocol."""
+
+    def to(self, side: Side) -> list[bytes]:
+        """Return the lines that this side will get."""
+        return self.to_agent if side is Side.AGENT else self.to_client

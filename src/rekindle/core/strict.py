@@ -1,0 +1,91 @@
+"""What `--strict` does not let pass: lines that the specification forbids.
+
+Without it Rekindle is generous and forwards them; with it the author of a client or an
+agent learns at once what is wrong.
+"""
+
+from msgspec import UNSET, Raw, Struct
+
+from rekindle.model import Side
+from rekindle.wire import methods
+from rekindle.wire.envelope import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Message,
+    decode,
+    error_response,
+    members,
+    table,
+)
+
+
+class Objection(Struct, frozen=True):
+    """Why a line is not passed on: told to the user, and answered if it asked something."""
+
+    complaint: str
+    answer: bytes | None = None
+
+
+class Strictness:
+    """Judges lines against the specification. One instance per connection."""
+
+    def __init__(self) -> None:
+        self._is_initialized = False
+
+    def objection(self, side: Side, line: bytes, message: Message | None) -> Objection | None:
+        """Return what is wrong with a line, or None."""
+        if not line.strip():
+            return None
+        if side is Side.AGENT:
+            return _object_to_agent(line, message)
+        return _object_to_frame(line, message) or self._object_to_request(line, message)
+
+    def _object_to_request(self, line: bytes, message: Message | None) -> Objection | None:
+        if message is None or not message.is_request:
+            return None
+        if message.method == methods.INITIALIZE:
+            self._is_initialized = True
+        elif not self._is_initialized:
+            what = f"{message.method} before initialize"
+            return _refusal(message, INVALID_REQUEST, what, {"method": message.method})
+        return _object_to_params(message, line)
+
+
+def _object_to_frame(line: bytes, message: Message | None) -> Objection | None:
+    if message is None:
+        if decode(line) is None:
+            return _refusal(None, PARSE_ERROR, "not JSON", None)
+        return _refusal(None, INVALID_REQUEST, "not one JSON-RPC message; ACP has no batches", None)
+    if message.method is UNSET and not message.is_response:
+        return _refusal(message, INVALID_REQUEST, "neither a request nor an answer", None)
+    return None
+
+
+def _object_to_agent(line: bytes, message: Message | None) -> Objection | None:
+    if message is not None and (message.method is not UNSET or message.is_response):
+        return None
+    start = line[:80].decode("utf-8", "replace")
+    return Objection(f"the agent wrote a line to stdout that is no ACP message: {start!r}")
+
+
+def _object_to_params(message: Message, line: bytes) -> Objection | None:
+    if message.method not in methods.OPENING:
+        return None
+    params = table((members(line) or {}).get("params"))
+    cwd = params.get("cwd")
+    if not isinstance(cwd, str) or not cwd.startswith("/"):
+        what = f"{message.method}: cwd must be an absolute path"
+        return _refusal(message, INVALID_PARAMS, what, {"field": "cwd", "value": cwd})
+    needs_servers = message.method in {methods.NEW, methods.LOAD}
+    if needs_servers and not isinstance(params.get("mcpServers"), list):
+        what = f"{message.method}: mcpServers must be an array"
+        return _refusal(message, INVALID_PARAMS, what, {"field": "mcpServers"})
+    return None
+
+
+def _refusal(message: Message | None, code: int, what: str, data: object) -> Objection:
+    request_id = Raw(b"null")
+    if message is not None and message.id is not UNSET:
+        request_id = message.id
+    return Objection(f"refused: {what}", error_response(request_id, code, what, data))

@@ -1,0 +1,17 @@
+"""What the command line can ask of the example agent."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+LIFECYCLE = ("load", "resume", "list", "close", "delete", "fork")
+
+
+class Options(NamedTuple):
+    """The agent's manners. The defaults are those of the command line."""
+
+    offers: frozenset[str] = frozenset()
+    memory: Path | None = None
+    message_ids: bool = True
+    delay: float = 0.0
+    echo: bool = False
+    early_updates: bool = False

@@ -1,0 +1,151 @@
+"""The values that all layers share: frozen, plain, and free of behaviour that decides anything.
+
+Times are microseconds since the epoch, in UTC.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Side(StrEnum):
+    """One of the two ends of a conversation."""
+
+    CLIENT = "client"
+    AGENT = "agent"
+
+    @property
+    def peer(self) -> "Side":
+        """The other end."""
+        return Side.AGENT if self is Side.CLIENT else Side.CLIENT
+
+
+class Kind(StrEnum):
+    """What an entry is to its session. The line itself tells the rest."""
+
+    SETUP = "setup"
+    """The request that made, loaded, resumed or forked the session, without secrets."""
+    READY = "ready"
+    """The answer to it: modes, configuration options."""
+    PROMPT = "prompt"
+    """A prompt, as the client sent it."""
+    ANSWER = "answer"
+    """The answer to a prompt."""
+    UPDATE = "update"
+    """A `session/update`."""
+    PERMISSION = "permission"
+    """The agent asks for permission."""
+    OUTCOME = "outcome"
+    """The client's answer to that."""
+    CONFIG = "config"
+    """The client sets a mode, model or option."""
+    CONFIGURED = "configured"
+    """The agent's answer to that."""
+    CANCEL = "cancel"
+    """The client cancels the turn."""
+    NOTICE = "notice"
+    """A notification outside the specification that names the session."""
+    OPAQUE = "opaque"
+    """A line that names the session but is no JSON."""
+    GAP = "gap"
+    """Written by Rekindle: entries are missing here, because the store failed."""
+
+
+ACTIVITY = frozenset({Kind.PROMPT, Kind.ANSWER, Kind.PERMISSION, Kind.OUTCOME, Kind.CONFIG})
+"""What counts as using a session. Opening it, and what an agent tells of its state, do not."""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One recorded thing: the bytes as they were on the wire, and their place in the session."""
+
+    seq: int
+    side: Side
+    kind: Kind
+    at_us: int
+    line: bytes
+    protocol: int = 1
+
+
+class Stretch(Struct, frozen=True, kw_only=True):
+    """Entries to be written that follow each other and differ only in their line.
+
+    What one read of the wire brings is mostly alike, so it is decided on, written
+    and packed together; the store hands it out again as single entries.
+    """
+
+    session_id: str
+    side: Side
+    kind: Kind
+    at_us: int
+    lines: list[bytes]
+    protocol: int = 1
+
+
+class AgentIdentity(Struct, frozen=True, kw_only=True):
+    """Which agent: what it says of itself, and the command that started it."""
+
+    name: str | None = None
+    version: str | None = None
+    command: tuple[str, ...] = ()
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """A session was made, loaded or resumed: what is now known of it.
+
+    None leaves what the store already has.
+    """
+
+    session_id: str
+    at_us: int
+    agent_session_id: str | None = None
+    agent: AgentIdentity | None = None
+    cwd: str | None = None
+    directories: tuple[str, ...] | None = None
+    parent_id: str | None = None
+
+
+class TitleSource(StrEnum):
+    """Who gave a title. A later member outranks an earlier one."""
+
+    PROMPT = "prompt"
+    AGENT = "agent"
+    USER = "user"
+
+
+class Titled(Struct, frozen=True, kw_only=True):
+    """A title was given, or with None taken back, by that source."""
+
+    session_id: str
+    at_us: int
+    source: TitleSource
+    title: str | None
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """The session was deleted; its entries are kept until they are purged."""
+
+    session_id: str
+    at_us: int
+
+
+Change = Stretch | Opened | Titled | Deleted
+"""What can be written to a store."""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A conversation, as the store knows it without reading its entries."""
+
+    id: str
+    agent_session_id: str
+    agent: AgentIdentity
+    cwd: str | None
+    directories: tuple[str, ...]
+    title: str | None
+    title_source: TitleSource | None
+    created_us: int
+    updated_us: int
+    parent_id: str | None
+    archived_us: int | None
+    deleted_us: int | None
+    last_seq: int
+    turns: int

@@ -1,0 +1,79 @@
+"""The agent as a child process. Imports little, because it is started before all else."""
+
+import subprocess
+import threading
+from collections import deque
+from typing import IO
+
+from rekindle.run import process_group
+from rekindle.run.log import write_stderr
+
+_READ = 65536
+_LAST_LINES = 20
+_LONGEST_LINE = 500
+
+
+class Agent:
+    """A running agent. Its stderr is passed on to ours, and its last lines are remembered."""
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        self._process = process_group.start(command)
+        self._last_lines: deque[bytes] = deque(maxlen=_LAST_LINES)
+        self._stderr_pump = threading.Thread(target=self._pass_stderr_on, daemon=True)
+        self._stderr_pump.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also its group's."""
+        return self._process.pid
+
+    @property
+    def stdin(self) -> int:
+        """The descriptor to write to."""
+        return _pipe(self._process.stdin).fileno()
+
+    @property
+    def stdout(self) -> int:
+        """The descriptor to read from."""
+        return _pipe(self._process.stdout).fileno()
+
+    def close_stdin(self) -> None:
+        """Tell the agent that nothing more will come."""
+        _pipe(self._process.stdin).close()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the agent and its children."""
+        process_group.send(self.pid, number)
+
+    def end_group(self, patience: float) -> bool:
+        """End the agent and its children: ask first, then force. Tell whether any were left."""
+        return process_group.end(self.pid, patience)
+
+    def wait(self) -> tuple[int, str | None]:
+        """Wait for the end; return the exit code and the name of the signal that killed it."""
+        return process_group.exit_status(self._process.wait())
+
+    def last_words(self, patience: float) -> tuple[str, ...]:
+        """Return the last lines of stderr, waiting a little for what is still on its way."""
+        self._stderr_pump.join(patience)
+        return tuple(
+            line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
+            for line in self._last_lines.copy()
+        )
+
+    def _pass_stderr_on(self) -> None:
+        stderr = _pipe(self._process.stderr)
+        begun = b""
+        while data := stderr.read(_READ):
+            write_stderr(data)
+            *whole, begun = (begun + data).split(b"\n")
+            self._last_lines.extend(line for line in whole if line.strip())
+            begun = begun[:_READ]
+        if begun.strip():
+            self._last_lines.append(begun)
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise subprocess.SubprocessError("the agent was started without pipes")
+    return stream

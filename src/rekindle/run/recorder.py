@@ -1,0 +1,147 @@
+"""Writes what the core decided to keep, and never lets a failing store stop a conversation.
+
+While the store fails, changes wait in memory, up to a limit, and are written once it works
+again. What had to be let go is marked in the record as a gap. The user is told once when
+it fails and once when it works again.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from rekindle.errors import SessionNotFound, StoreError
+from rekindle.model import Change, Kind, Side, Stretch
+from rekindle.run.log import Log
+from rekindle.store.base import Store
+from rekindle.wire.envelope import encode
+
+_LARGEST_BACKLOG = 8 * 1024 * 1024
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 30.0
+
+
+class Recorder:
+    """Owns the store of one connection. Call it from one thread at a time."""
+
+    def __init__(self, open_store: Callable[[], Store], log: Log) -> None:
+        self._open_store = open_store
+        self._log = log
+        self._store: Store | None = None
+        self._backlog: list[Change] = []
+        self._backlog_size = 0
+        self._lost: Counter[str] = Counter()
+        self._is_failing = False
+        self._pause = _FIRST_PAUSE
+        self._retry_at = 0.0
+        self._try(self._open)
+
+    def record(self, changes: Sequence[Change], *, sync: bool) -> None:
+        """Write `changes`, now if the store works, else when it works again."""
+        if not changes:
+            return
+        if self._is_failing:
+            self._hold_back(changes)
+            if time.monotonic() >= self._retry_at:
+                self.catch_up()
+        elif not self._try(lambda: self._write(changes, sync=sync)):
+            self._hold_back(changes)
+
+    def has(self, session_id: str) -> bool:
+        """Tell whether there is a record of this session."""
+        if self._store is None:
+            return False
+        try:
+            return self._store.session(session_id).last_seq > 0
+        except SessionNotFound:
+            return False
+        except StoreError as error:
+            self._fail(error)
+            return False
+
+    def catch_up(self) -> None:
+        """Try to write what waits."""
+
+        def rewrite() -> None:
+            self._open()
+            self._write([*self._backlog, *self._gaps()], sync=True)
+
+        waited, lost = len(self._backlog), self._lost.total()
+        if self._try(rewrite):
+            self._backlog.clear()
+            self._backlog_size = 0
+            self._lost.clear()
+            self._is_failing = False
+            self._pause = _FIRST_PAUSE
+            what = f"; {lost} entries were lost and are marked as a gap" if lost else ""
+            self._log.tell(f"recording again{what}")
+            self._log.note(f"caught up with {waited} changes")
+
+    def close(self) -> None:
+        """Write what can still be written, and let the store go."""
+        if self._is_failing:
+            self.catch_up()
+        if self._is_failing and (self._backlog or self._lost):
+            unwritten = self._lost.total() + sum(map(_entries_in, self._backlog))
+            self._log.tell(f"{unwritten} entries could not be recorded and are lost")
+        if self._store is not None:
+            try:
+                self._store.close()
+            except StoreError as error:
+                self._log.note(f"closing the store: {error}")
+            self._store = None
+
+    def _open(self) -> None:
+        # A store that failed is opened anew: its file may have been replaced or repaired.
+        if self._store is not None and self._is_failing:
+            store, self._store = self._store, None
+            store.close()
+        if self._store is None:
+            self._store = self._open_store()
+
+    def _write(self, changes: Sequence[Change], *, sync: bool) -> None:
+        if self._store is None:
+            raise StoreError("the store is not open")
+        self._store.write(changes, sync=sync)
+
+    def _try(self, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except StoreError as error:
+            self._fail(error)
+            return False
+        return True
+
+    def _fail(self, error: StoreError) -> None:
+        if self._is_failing:
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+            self._log.note(f"still not recording: {error}")
+        else:
+            self._is_failing = True
+            self._log.tell(f"not recording: {error}. The conversation goes on")
+        self._retry_at = time.monotonic() + self._pause
+
+    def _hold_back(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            size = sum(map(len, change.lines)) if isinstance(change, Stretch) else 0
+            if self._backlog_size + size > _LARGEST_BACKLOG:
+                self._lost[change.session_id] += _entries_in(change)
+            else:
+                self._backlog.append(change)
+                self._backlog_size += size
+
+    def _gaps(self) -> list[Change]:
+        at_us = time.time_ns() // 1000
+        return [
+            Stretch(
+                session_id=session_id,
+                side=Side.AGENT,
+                kind=Kind.GAP,
+                at_us=at_us,
+                lines=[encode({"lostEntries": count})],
+            )
+            for session_id, count in self._lost.items()
+        ]
+
+
+def _entries_in(change: Change) -> int:
+    return len(change.lines) if isinstance(change, Stretch) else 0

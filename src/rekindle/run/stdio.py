@@ -1,0 +1,77 @@
+"""The ends of pipes: reading lines from one, writing to another.
+
+Two threads may write to one sink: the one that passes lines on in that direction, and the
+other when it answers by itself. What they write is queued in the order in which it was
+decided on, and whoever has the sink's lock writes for both. So the thread that only
+answers never waits behind a peer that has stopped reading.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from threading import Lock
+
+from rekindle.wire.framing import LineBuffer
+
+# 256 KiB reads were measured at half the speed of 64 KiB ones.
+_READ = 65536
+
+
+def read_lines(fd: int) -> Iterator[tuple[list[bytes], bool]]:
+    """Yield the lines that each read brings, and whether the last of them was terminated."""
+    lines = LineBuffer()
+    while data := _read(fd):
+        complete = lines.feed(data)
+        if complete:
+            yield complete, True
+    rest = lines.rest()
+    if rest:
+        yield [rest], False
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, _READ)
+    except OSError:
+        # A terminal or socket that was hung up: nothing more will come.
+        return b""
+
+
+class Sink:
+    """Where lines are written. `on_broken` is called once, when nobody reads them any more."""
+
+    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+        self._fd = fd
+        self._on_broken = on_broken
+        self._lock = Lock()
+        self._queue: deque[bytes] = deque()
+        self._is_broken = False
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write is under way, and perhaps waits for the reader."""
+        return self._lock.locked()
+
+    def put(self, data: bytes) -> None:
+        """Queue `data`. The caller sees to the order; nothing is written yet."""
+        self._queue.append(data)
+
+    def flush(self, *, wait: bool) -> None:
+        """Write what is queued. Without `wait`, leave it to a thread that is writing now."""
+        while self._queue and self._lock.acquire(blocking=wait):
+            try:
+                while self._queue:
+                    self._write(self._queue.popleft())
+            finally:
+                self._lock.release()
+
+    def _write(self, data: bytes) -> None:
+        if self._is_broken:
+            return
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        except OSError:
+            self._is_broken = True
+            self._on_broken()

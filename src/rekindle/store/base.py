@@ -1,0 +1,79 @@
+"""What a store is. The docstrings here are the specification; one test holds every store to it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, Self
+
+from msgspec import Struct
+
+from rekindle.model import Change, Entry, Session
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """Which sessions to list. None and False mean: no matter."""
+
+    cwd: str | None = None
+    agent: str | None = None
+    """The name that the agent gives itself, or the base name of its command."""
+    limit: int = 50
+    before: tuple[int, str] | None = None
+    """`(updated_us, id)` of the last session of the page before this one."""
+    with_archived: bool = False
+    with_deleted: bool = False
+
+
+class Store(Protocol):
+    """Keeps sessions and their entries. One process writes through one instance.
+
+    Several processes may use one store at once. Every method raises StoreUnavailable
+    when the store cannot be used at the moment. A method may be called from any thread.
+    """
+
+    def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:
+        """Apply `changes` in order, all or none, so that a crash of this process keeps them.
+
+        With `sync`, also a crash of the machine keeps them and everything before them.
+
+        - Stretch: its lines become entries with the session's next seqs, from 1 on, without
+          a gap; prompts count as `turns`, and ACTIVITY moves `updated_us`, never back. A line
+          must not contain a newline.
+        - Opened: tells what is known of the session; what is None stays as it is. A session
+          that was deleted is there again.
+        - Titled: the user's title outranks the agent's, and the agent's one made from a
+          prompt. The first title made from a prompt stays; other titles are replaced,
+          and with None taken back.
+        - Deleted: the session is no longer listed by default.
+
+        A change that names an unknown session makes it, except Deleted, which then does
+        nothing.
+        """
+        ...
+
+    def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
+        """Yield the entries of a session with seq > `after`, in the order of their seq.
+
+        The session is read as it is now or later, in pieces: memory stays bounded however
+        long it is. Raises SessionNotFound.
+        """
+        ...
+
+    def session(self, session_id: str) -> Session:
+        """Return one session, whether archived, deleted or not. Raises SessionNotFound."""
+        ...
+
+    def sessions(self, page: Page) -> list[Session]:
+        """List sessions, the last updated first, at most `page.limit`."""
+        ...
+
+    def find(self, prefix: str) -> Session:
+        """Return the session with this id, or the only one whose id begins with it.
+
+        Raises SessionNotFound, SessionAmbiguous.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of everything held. What was written stays."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...

@@ -1,0 +1,188 @@
+"""A store that lasts as long as its process: for tests, and for reading the contract as code."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from threading import Lock
+from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from rekindle.errors import SessionAmbiguous, SessionNotFound
+from rekindle.model import (
+    ACTIVITY,
+    AgentIdentity,
+    Change,
+    Deleted,
+    Entry,
+    Kind,
+    Opened,
+    Session,
+    Stretch,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.base import Page
+
+
+class _Record(Struct):
+    session: Session
+    titles: dict[TitleSource, str] = field(default_factory=dict[TitleSource, str])
+    entries: list[Entry] = field(default_factory=list[Entry])
+
+
+class MemoryStore:
+    """Keeps everything in dictionaries."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._records: dict[str, _Record] = {}
+
+    def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:  # noqa: ARG002 - nothing to sync
+        """Apply `changes`."""
+        with self._lock:
+            for change in changes:
+                self._apply(change)
+
+    def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
+        """Yield entries."""
+        with self._lock:
+            entries = self._get(session_id).entries
+        seq = after
+        while seq < len(entries):
+            yield entries[seq]
+            seq += 1
+
+    def session(self, session_id: str) -> Session:
+        """Return one session."""
+        with self._lock:
+            return self._get(session_id).session
+
+    def sessions(self, page: Page) -> list[Session]:
+        """List sessions."""
+        with self._lock:
+            fitting = [r.session for r in self._records.values() if _fits(r.session, page)]
+        fitting.sort(key=_position, reverse=True)
+        return fitting[: page.limit]
+
+    def find(self, prefix: str) -> Session:
+        """Return the session that `prefix` means."""
+        with self._lock:
+            if prefix in self._records:
+                return self._records[prefix].session
+            matches = sorted(id_ for id_ in self._records if prefix and id_.startswith(prefix))
+            if len(matches) > 1:
+                raise SessionAmbiguous(prefix, matches)
+            return self._get(matches[0] if matches else prefix).session
+
+    def close(self) -> None:
+        """Keep nothing open, as ever."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _get(self, session_id: str) -> _Record:
+        if session_id not in self._records:
+            raise SessionNotFound(session_id)
+        return self._records[session_id]
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case Stretch():
+                self._append(self._get_or_make(change.session_id, change.at_us), change)
+            case Opened():
+                self._open(self._get_or_make(change.session_id, change.at_us), change)
+            case Titled():
+                self._title(self._get_or_make(change.session_id, change.at_us), change)
+            case Deleted():
+                record = self._records.get(change.session_id)
+                if record:
+                    record.session = replace(record.session, deleted_us=change.at_us)
+
+    def _get_or_make(self, session_id: str, at_us: int) -> _Record:
+        record = self._records.get(session_id)
+        if record is None:
+            record = self._records[session_id] = _Record(
+                Session(
+                    id=session_id,
+                    agent_session_id=session_id,
+                    agent=AgentIdentity(),
+                    cwd=None,
+                    directories=(),
+                    title=None,
+                    title_source=None,
+                    created_us=at_us,
+                    updated_us=at_us,
+                    parent_id=None,
+                    archived_us=None,
+                    deleted_us=None,
+                    last_seq=0,
+                    turns=0,
+                )
+            )
+        return record
+
+    @staticmethod
+    def _append(record: _Record, stretch: Stretch) -> None:
+        for line in stretch.lines:
+            record.entries.append(
+                Entry(
+                    seq=len(record.entries) + 1,
+                    side=stretch.side,
+                    kind=stretch.kind,
+                    at_us=stretch.at_us,
+                    line=line,
+                    protocol=stretch.protocol,
+                )
+            )
+        session = record.session
+        active_us = stretch.at_us if stretch.kind in ACTIVITY else 0
+        record.session = replace(
+            session,
+            updated_us=max(session.updated_us, active_us),
+            last_seq=len(record.entries),
+            turns=session.turns + (len(stretch.lines) if stretch.kind is Kind.PROMPT else 0),
+        )
+
+    @staticmethod
+    def _open(record: _Record, opened: Opened) -> None:
+        told = {
+            name: value
+            for name in ("agent_session_id", "agent", "cwd", "directories", "parent_id")
+            if (value := getattr(opened, name)) is not None
+        }
+        record.session = replace(record.session, **told, deleted_us=None)
+
+    @staticmethod
+    def _title(record: _Record, titled: Titled) -> None:
+        titles = record.titles
+        if titled.title is None:
+            titles.pop(titled.source, None)
+        elif titled.source is TitleSource.PROMPT:
+            titles.setdefault(titled.source, titled.title)
+        else:
+            titles[titled.source] = titled.title
+        best = next((s for s in reversed(TitleSource) if s in titles), None)
+        title = titles[best] if best else None
+        record.session = replace(record.session, title=title, title_source=best)
+
+
+def _position(session: Session) -> tuple[int, str]:
+    return (session.updated_us, session.id)
+
+
+def _fits(session: Session, page: Page) -> bool:
+    return (
+        (page.cwd is None or session.cwd == page.cwd)
+        and (page.agent is None or page.agent in _names(session.agent))
+        and (page.before is None or _position(session) < page.before)
+        and (page.with_archived or session.archived_us is None)
+        and (page.with_deleted or session.deleted_us is None)
+    )
+
+
+def _names(agent: AgentIdentity) -> set[str | None]:
+    return {agent.name, PurePath(agent.command[0]).name if agent.command else None}

@@ -1,0 +1,71 @@
+"""The schema, as the list of steps that led to it. A step, once released, never changes.
+
+session   a conversation. `key` stands for the client's id wherever space matters.
+stretch   entries that follow each other and are alike but for their line: `lines` of them,
+          from `seq` on. `codec` tells how `data` holds them; 0: joined with newlines.
+"""
+
+from typing import Any, Protocol
+
+MIGRATIONS = (
+    """
+    create table session (
+        key integer primary key,
+        id text not null unique,
+        agent_session_id text not null,
+        agent_name text,
+        agent_version text,
+        command text not null default '[]',
+        cwd text,
+        directories text not null default '[]',
+        user_title text,
+        agent_title text,
+        prompt_title text,
+        created_us integer not null,
+        updated_us integer not null,
+        parent_id text,
+        archived_us integer,
+        deleted_us integer,
+        last_seq integer not null default 0,
+        turns integer not null default 0
+    ) strict;
+    create index session_by_time on session (updated_us, id);
+    create index session_by_cwd on session (cwd, updated_us, id);
+    create table stretch (
+        session integer not null references session (key) on delete cascade,
+        seq integer not null,
+        lines integer not null,
+        side text not null,
+        kind text not null,
+        at_us integer not null,
+        protocol integer not null,
+        codec integer not null default 0,
+        data blob not null,
+        primary key (session, seq)
+    ) strict;
+    """,
+)
+
+
+class Database(Protocol):
+    """The part of an apsw connection that is used here."""
+
+    def execute(self, sql: str, /) -> object:
+        """Run SQL."""
+        ...
+
+    def pragma(self, name: str, value: int | None = None, /) -> Any:  # noqa: ANN401 - as apsw has it
+        """Read or set a pragma."""
+        ...
+
+
+def schema_version(db: Database) -> int:
+    """Return how many steps this store has taken."""
+    return int(db.pragma("user_version"))
+
+
+def migrate(db: Database) -> None:
+    """Take the steps that are missing, all or none. Call inside a transaction."""
+    for step in MIGRATIONS[schema_version(db) :]:
+        db.execute(step)
+    db.pragma("user_version", len(MIGRATIONS))

@@ -1,0 +1,46 @@
+"""The names of ACP's methods and update kinds, and which of them belong together."""
+
+INITIALIZE = "initialize"
+NEW = "session/new"
+LOAD = "session/load"
+RESUME = "session/resume"
+FORK = "session/fork"
+LIST = "session/list"
+CLOSE = "session/close"
+DELETE = "session/delete"
+PROMPT = "session/prompt"
+CANCEL = "session/cancel"
+UPDATE = "session/update"
+SET_MODE = "session/set_mode"
+SET_MODEL = "session/set_model"
+SET_CONFIG_OPTION = "session/set_config_option"
+REQUEST_PERMISSION = "session/request_permission"
+
+OPENING = frozenset({NEW, LOAD, RESUME, FORK})
+"""Requests after whose answer the client may use a session."""
+
+CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
+
+USER_MESSAGE_KINDS = frozenset({"user_message", "user_message_chunk"})
+
+STATE_KINDS = frozenset(
+    {
+        "available_commands_update",
+        "config_option_update",
+        "current_mode_update",
+        "session_info_update",
+        "state_update",
+        "usage_update",
+    }
+)
+"""Updates that tell the session's present state. All others are its history."""
+
+SESSION_INFO_UPDATE = "session_info_update"
+STATE_UPDATE = "state_update"
+
+_PRIVATE = ("authenticate", "logout", "auth/", "_auth/", "fs/", "terminal/")
+
+
+def is_private(method: str) -> bool:
+    """Tell whether a method's traffic is never recorded: credentials, contents of files."""
+    return method.startswith(_PRIVATE)
