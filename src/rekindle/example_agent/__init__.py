@@ -4,6 +4,7 @@ It is deterministic: words in a prompt choose what it does (see `scenes`). It us
 library alone and nothing else of Rekindle, so that it can stand for an agent somebody else wrote.
 """
 
-from rekindle.example_agent.command import main
+from rekindle.example_agent.options import LIFECYCLE, Options
+from rekindle.example_agent.serve import serve
 
-__all__ = ["main"]
+__all__ = ["LIFECYCLE", "Options", "serve"]

@@ -1,20 +1,24 @@
 """The agent's side of ACP v1: which method does what to which session."""
 
+import os
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import PurePath
-from typing import Any
 
 from rekindle import __version__
 from rekindle.example_agent import scenes
 from rekindle.example_agent.conversation import Conversation
 from rekindle.example_agent.memory import Memory
 from rekindle.example_agent.options import LIFECYCLE, Options
+from rekindle.example_agent.params import (
+    check_servers,
+    invalid,
+    read_cwd,
+    read_prompt,
+    read_session_id,
+)
 from rekindle.example_agent.rpc import (
-    INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
@@ -70,14 +74,13 @@ class Agent:
             self._complain(RpcError(PARSE_ERROR, f"not JSON: {error}"))
             return
         match message:
-            case {"method": str(), "id": None | str() | int() | float() as key} if not isinstance(
-                key, bool
-            ):
-                self._serve(Request(self._connection, message))
-            case {"method": str(), "id": _}:
+            case {"method": str(), "id": request_id} if not _is_id(request_id):
                 self._complain(RpcError(INVALID_REQUEST, "an id is a string, a number or null"))
+            case {"method": str(), "id": _}:
+                self._serve(Request(self._connection, message))
             case {"method": "session/cancel", "params": {"sessionId": str(session_id)}}:
-                self._cancel(session_id)
+                if session := self._sessions.get(session_id):
+                    session.cancel()
             case {"method": str()}:
                 pass  # a notification we do not know
             case {"result": _} | {"error": _}:
@@ -87,23 +90,18 @@ class Agent:
 
     def stop(self) -> None:
         """Cancel every turn, and wait a moment for them to end."""
-        turns = [session.turn for session in self._sessions.values() if session.turn]
-        for turn in turns:
-            turn.cancel()
+        for session in self._sessions.values():
+            session.cancel()
         deadline = time.monotonic() + _GRACE_SECONDS
-        for turn in turns:
-            turn.wait(max(0.0, deadline - time.monotonic()))
+        for session in self._sessions.values():
+            session.settle(max(0.0, deadline - time.monotonic()))
 
     def _complain(self, error: RpcError) -> None:
         self._connection.send({"jsonrpc": "2.0", "id": None, "error": error.as_json()})
 
     def _serve(self, request: Request) -> None:
-        handler = self._methods.get(request.method)
         try:
-            if handler is None:
-                data = {"method": request.method}
-                raise RpcError(METHOD_NOT_FOUND, f"no method {request.method!r}", data)
-            handler(request)
+            self._methods.get(request.method, _refuse)(request)
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001 - the client gets an answer, never a traceback
@@ -132,8 +130,8 @@ class Agent:
         )
 
     def _new(self, request: Request) -> None:
-        cwd = _cwd(request.params)
-        _check_servers(request.params, required=True)
+        cwd = read_cwd(request.params)
+        check_servers(request.params, required=True)
         session = self._open(Conversation(_new_session_id(), cwd))
         self._memory.save(session.conversation)
         answer = {"sessionId": session.conversation.session_id, "modes": _modes(session)}
@@ -152,27 +150,25 @@ class Agent:
         session = self._opened(request.params)
         mode = request.params.get("modeId")
         if mode not in [known["id"] for known in _MODES]:
-            raise _bad("modeId", f"no mode {mode!r}")
-        session.conversation.mode = mode
+            raise invalid("modeId", f"{mode!r} is no mode of this session")
+        session.conversation.mode = str(mode)
         self._memory.save(session.conversation)
         session.send({"sessionUpdate": "current_mode_update", "currentModeId": mode})
         request.answer({})
 
     def _prompt(self, request: Request) -> None:
         session = self._opened(request.params)
-        blocks = _blocks(request.params)
-        with session.lock:
-            _check_idle(session)
-            turn = session.turn = Turn(session, blocks)
-        thread = threading.Thread(target=self._run, args=(request, session, turn), daemon=True)
-        thread.start()
+        blocks = read_prompt(request.params)
+        _check_idle(session)
+        turn = session.turn = Turn(session, blocks)
+        threading.Thread(target=self._run, args=(request, turn), daemon=True).start()
 
-    def _run(self, request: Request, session: Session, turn: Turn) -> None:
+    def _run(self, request: Request, turn: Turn) -> None:
         outcome = self._outcome(turn)
-        with session.lock, suppress(OSError):  # the client may be gone
-            session.turn = None
+        turn.is_running = False  # before the answer: the client may prompt again at once
+        with suppress(OSError):  # the client may be gone
             request.answer(outcome)
-        turn.finish()
+        turn.answered.set()
 
     def _outcome(self, turn: Turn) -> Json | RpcError:
         try:
@@ -197,15 +193,10 @@ class Agent:
         conversation.touch()
         self._memory.save(conversation)
 
-    def _cancel(self, session_id: str) -> None:
-        session = self._sessions.get(session_id)
-        if session and (turn := session.turn):
-            turn.cancel()
-
     # The lifecycle, as far as it is offered.
 
     def _load(self, request: Request) -> None:
-        _check_servers(request.params, required=True)
+        check_servers(request.params, required=True)
         session = self._revive(request.params)
         _check_idle(session)
         for update in session.conversation.replay():
@@ -213,15 +204,15 @@ class Agent:
         request.answer({"modes": _modes(session)})
 
     def _resume(self, request: Request) -> None:
-        _check_servers(request.params, required=False)
+        check_servers(request.params, required=False)
         session = self._revive(request.params)
         request.answer({"modes": _modes(session)})
 
     def _list(self, request: Request) -> None:
         params = request.params
-        cwd = None if params.get("cwd") is None else _cwd(params)
+        cwd = None if params.get("cwd") is None else read_cwd(params)
         if params.get("cursor") is not None:
-            raise _bad("cursor", "there are no further pages")
+            raise invalid("cursor", "is unknown: there is only one page")
         found = {kept.session_id: kept for kept in self._memory}
         found.update((key, session.conversation) for key, session in self._sessions.items())
         matching = [kept for kept in found.values() if cwd in (None, kept.cwd)]
@@ -231,20 +222,22 @@ class Agent:
     def _close(self, request: Request) -> None:
         session_id = self._known(request.params).session_id
         if session := self._sessions.get(session_id):
-            session.end_turn()
+            session.cancel()
+            session.settle()
             del self._sessions[session_id]
         request.answer({})
 
     def _delete(self, request: Request) -> None:
-        session_id = _session_id(request.params)
+        session_id = read_session_id(request.params)
         if session := self._sessions.pop(session_id, None):
-            session.end_turn()
+            session.cancel()
+            session.settle()
         self._memory.forget(session_id)
         request.answer({})
 
     def _fork(self, request: Request) -> None:
-        cwd = _cwd(request.params)
-        _check_servers(request.params, required=False)
+        cwd = read_cwd(request.params)
+        check_servers(request.params, required=False)
         copy = self._known(request.params).fork(_new_session_id(), cwd)
         self._memory.save(copy)
         session = self._open(copy)
@@ -259,14 +252,14 @@ class Agent:
 
     def _opened(self, params: Json) -> Session:
         """Return a session that the client has open."""
-        session_id = _session_id(params)
+        session_id = read_session_id(params)
         if session := self._sessions.get(session_id):
             return session
         raise _unknown(session_id)
 
     def _known(self, params: Json) -> Conversation:
         """Return what is remembered of a session, open or not."""
-        session_id = _session_id(params)
+        session_id = read_session_id(params)
         if session := self._sessions.get(session_id):
             return session.conversation
         if kept := self._memory.find(session_id):
@@ -275,14 +268,23 @@ class Agent:
 
     def _revive(self, params: Json) -> Session:
         """Open a session again, in the folder that the client names now."""
-        cwd = _cwd(params)
+        cwd = read_cwd(params)
         conversation = self._known(params)
         conversation.cwd = cwd
         return self._sessions.get(conversation.session_id) or self._open(conversation)
 
 
+def _is_id(value: object) -> bool:
+    return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
+
+
+def _refuse(request: Request) -> None:
+    data = {"method": request.method}
+    raise RpcError(METHOD_NOT_FOUND, f"no method {request.method!r}", data)
+
+
 def _check_idle(session: Session) -> None:
-    if session.turn:
+    if session.is_busy:
         session_id = session.conversation.session_id
         raise RpcError(
             INVALID_REQUEST,
@@ -292,7 +294,7 @@ def _check_idle(session: Session) -> None:
 
 
 def _new_session_id() -> str:
-    return f"example-{uuid.uuid4().hex}"
+    return f"example-{os.urandom(16).hex()}"
 
 
 def _modes(session: Session) -> Json:

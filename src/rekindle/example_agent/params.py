@@ -1,43 +1,54 @@
-def _bad(field: str, message: str) -> RpcError:
-    return RpcError(INVALID_PARAMS, f"{field}: {message}", {"field": field})
+"""Reading the parameters of requests. What does not fit is refused, and the field named."""
+
+from pathlib import PurePath
+from typing import cast
+
+from rekindle.example_agent.rpc import INVALID_PARAMS, Json, RpcError
 
 
-def _session_id(params: Json) -> str:
+def invalid(field: str, message: str) -> RpcError:
+    """Return the error for a field that does not fit."""
+    return RpcError(INVALID_PARAMS, f"{field} {message}", {"field": field})
+
+
+def read_session_id(params: Json) -> str:
+    """Return `sessionId`."""
     match params.get("sessionId"):
         case str(session_id):
             return session_id
         case _:
-            raise _bad("sessionId", "must be a string")
+            raise invalid("sessionId", "must be a string")
 
 
-def _cwd(params: Json) -> str:
+def read_cwd(params: Json) -> str:
+    """Return `cwd`."""
     match params.get("cwd"):
         case str(cwd) if PurePath(cwd).is_absolute():
             return cwd
         case _:
-            raise _bad("cwd", "must be an absolute path")
+            raise invalid("cwd", "must be an absolute path")
 
 
-def _check_servers(params: Json, *, required: bool) -> None:
+def check_servers(params: Json, *, required: bool) -> None:
+    """Check `mcpServers`, which this agent has no use for."""
     servers = params.get("mcpServers", None if required else [])
     if not isinstance(servers, list):
-        raise _bad("mcpServers", "must be an array")
+        raise invalid("mcpServers", "must be an array")
 
 
-def _blocks(params: Json) -> list[Json]:
+def read_prompt(params: Json) -> list[Json]:
+    """Return the content blocks of `prompt`."""
     blocks = params.get("prompt")
-    if not isinstance(blocks, list) or not all(map(_is_block, blocks)):
-        raise _bad("prompt", "must be an array of content blocks")
-    return blocks
+    if not isinstance(blocks, list) or not all(map(_is_block, cast("list[object]", blocks))):
+        raise invalid("prompt", "must be an array of content blocks")
+    return cast("list[Json]", blocks)
 
 
-def _is_block(block: Any) -> bool:  # noqa: ANN401 - whatever the client put there
+def _is_block(block: object) -> bool:
     match block:
-        case {"type": "text"}:
-            return isinstance(block.get("text"), str)
-        case {"type": str()}:
+        case {"type": "text", "text": str()}:
             return True
+        case {"type": str(kind)}:
+            return kind != "text"
         case _:
             return False
-
-

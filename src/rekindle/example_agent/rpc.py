@@ -144,11 +144,12 @@ class Request:
     @property
     def params(self) -> Json:
         """The request's parameters. Raises RpcError where they are no object."""
-        if self._params is None:
+        params = self._params
+        if params is None:
             return {}
-        if not isinstance(self._params, dict):
+        if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, "params must be an object", {"field": "params"})
-        return cast("Json", self._params)
+        return cast("Json", params)
 
     def answer(self, outcome: Json | RpcError) -> None:
         """Answer with a result, or with an error."""

@@ -65,11 +65,17 @@ _MAKE = """
 """
 
 _APPEND = """
+    update session set last_seq = last_seq + :lines
+    where id = :id returning key, last_seq
+"""
+
+# Not of the first, because a changed time moves the session in two indexes, and most of
+# what is written are streamed chunks.
+_APPEND_ACTIVITY = """
     update session
     set last_seq = last_seq + :lines, turns = turns + :turns,
-        updated_us = max(updated_us, :active_us)
-    where id = :id
-    returning key, last_seq
+        updated_us = max(updated_us, :at_us)
+    where id = :id returning key, last_seq
 """
 
 _OPEN = """
@@ -239,13 +245,13 @@ class SqliteStore:
 
     def _append(self, stretch: Stretch) -> None:
         count = len(stretch.lines)
-        values = {
-            "id": stretch.session_id,
-            "lines": count,
-            "turns": count if stretch.kind is Kind.PROMPT else 0,
-            "active_us": stretch.at_us if stretch.kind in ACTIVITY else 0,
-        }
-        key, last_seq = self._update_or_make(_APPEND, values, stretch.at_us)[0]
+        values: dict[str, object] = {"id": stretch.session_id, "lines": count}
+        sql = _APPEND
+        if stretch.kind in ACTIVITY:
+            sql = _APPEND_ACTIVITY
+            values["turns"] = count if stretch.kind is Kind.PROMPT else 0
+            values["at_us"] = stretch.at_us
+        key, last_seq = self._update_or_make(sql, values, stretch.at_us)[0]
         data = b"\n".join(stretch.lines)
         if data.count(b"\n") != count - 1:
             raise ValueError("a line must not contain a newline")

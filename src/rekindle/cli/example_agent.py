@@ -1,16 +1,5 @@
-"""The command line of the example agent."""
+"""A small deterministic ACP v1 agent without a model, on stdin and stdout.
 
-import argparse
-import math
-import sys
-from pathlib import Path
-
-from rekindle.example_agent.agent import Agent
-from rekindle.example_agent.options import LIFECYCLE, Options
-from rekindle.example_agent.rpc import Connection
-
-_STDOUT = 1
-_EPILOG = """\
 words in a prompt that do something:
   think, plan, read, edit, run, title, usage, count to N, slow, crash, error,
   what did I say first, what did I say last, how many prompts
@@ -19,34 +8,15 @@ example:
   rekindle run -- rekindle example-agent --delay 0.05
 """
 
+import argparse
+import math
+from pathlib import Path
 
-def main(argv: list[str]) -> int:
-    """Serve one client on stdin and stdout until it hangs up."""
-    options = _parse(argv)
-    try:
-        agent = Agent(Connection(_STDOUT), options)
-    except OSError as error:
-        sys.stderr.write(f"rekindle example-agent: cannot use the memory folder: {error}\n")
-        return 2
-    try:
-        for line in sys.stdin.buffer:
-            agent.receive(line)
-    except BrokenPipeError:
-        pass  # the client has stopped listening: the same end as no longer talking
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        agent.stop()
-    return 0
+from rekindle.example_agent import LIFECYCLE, Options, serve
 
 
-def _parse(argv: list[str]) -> Options:
-    parser = argparse.ArgumentParser(
-        prog="rekindle example-agent",
-        description="A small deterministic ACP v1 agent without a model, on stdin and stdout.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
     parser.add_argument(
         "--offer",
         type=_offers,
@@ -78,14 +48,21 @@ def _parse(argv: list[str]) -> Options:
         action="store_true",
         help="send the first update of a session before the answer to session/new",
     )
-    args = parser.parse_args(argv)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Serve one client until it hangs up."""
+    return serve(_options(arguments))
+
+
+def _options(arguments: argparse.Namespace) -> Options:
     return Options(
-        offers=args.offer,
-        memory=args.memory,
-        message_ids=args.message_ids,
-        delay=args.delay,
-        echo=args.echo,
-        early_updates=args.early_updates,
+        offers=arguments.offer,
+        memory=arguments.memory,
+        message_ids=arguments.message_ids,
+        delay=arguments.delay,
+        echo=arguments.echo,
+        early_updates=arguments.early_updates,
     )
 
 

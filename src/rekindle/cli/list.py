@@ -1,0 +1,109 @@
+"""List recorded sessions, the last used first.
+
+example:
+  rekindle list --cwd . --limit 10
+"""
+
+import argparse
+import json
+import os
+import sys
+from typing import Any
+
+from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.words import age, agent_name, folder, iso, one_line, short_ids, title
+from rekindle.errors import UsageError
+from rekindle.model import Session
+from rekindle.store.base import Page
+
+_COLUMNS = ("ID", "USED", "AGENT", "FOLDER", "TURNS", "TITLE")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+    parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
+    parser.add_argument("--agent", metavar="NAME", help="only sessions with this agent")
+    parser.add_argument(
+        "--limit", type=int, default=50, metavar="N", help="at most N (default: %(default)d)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the sessions."""
+    if arguments.limit < 1:
+        raise UsageError("--limit must be at least 1")
+    page = Page(
+        cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
+        agent=arguments.agent,
+        limit=arguments.limit,
+    )
+    with open_for_reading(arguments.store) as store:
+        sessions = store.sessions(page)
+    if arguments.json:
+        print(json.dumps([describe(session) for session in sessions], ensure_ascii=False, indent=2))
+    elif sessions:
+        _print_table(sessions)
+    else:
+        print("rekindle: no sessions", file=sys.stderr)
+    return 0
+
+
+def describe(session: Session) -> dict[str, Any]:
+    """Return a session as `--json` prints it."""
+    return {
+        "id": session.id,
+        "agentSessionId": session.agent_session_id,
+        "agent": {
+            "name": session.agent.name,
+            "version": session.agent.version,
+            "command": list(session.agent.command),
+        },
+        "cwd": session.cwd,
+        "additionalDirectories": list(session.directories),
+        "title": session.title,
+        "titleSource": session.title_source,
+        "createdAt": iso(session.created_us),
+        "updatedAt": iso(session.updated_us),
+        "parentId": session.parent_id,
+        "archivedAt": iso(session.archived_us) if session.archived_us else None,
+        "deletedAt": iso(session.deleted_us) if session.deleted_us else None,
+        "turns": session.turns,
+        "entries": session.last_seq,
+    }
+
+
+def _print_table(sessions: list[Session]) -> None:
+    if not sys.stdout.isatty():
+        for session in sessions:
+            print("\t".join(_row(one_line(session.id), session)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in _COLUMNS:
+        table.add_column(
+            name,
+            no_wrap=True,
+            overflow="ellipsis",
+            justify="right" if name == "TURNS" else "left",
+            style="dim" if name in {"USED", "FOLDER"} else "",
+        )
+    ids = short_ids([session.id for session in sessions])
+    for session in sessions:
+        table.add_row(*map(Text, _row(ids[session.id], session)))
+    Console(highlight=False).print(table)
+
+
+def _row(shown_id: str, session: Session) -> tuple[str, ...]:
+    return (
+        shown_id,
+        age(session.updated_us),
+        agent_name(session.agent),
+        folder(session),
+        str(session.turns),
+        title(session),
+    )

@@ -1,0 +1,306 @@
+"""Folding entries into a transcript: turns of messages, tool calls and plans.
+
+Timeline. An item stands where it was first seen; later chunks and updates change it there.
+A chunk belongs to the message with its `messageId`; without one, to the last item, if that
+is a message of the same role which has no id either. A tool call is known by its id. A
+plan replaces the turn's earlier plan.
+
+Turns. A prompt begins one, and so does a user message in a session whose history was told
+by the agent. The answer ends it; from version 2 on, the state `idle` does. A turn without
+an end was cut off, or is still going on.
+"""
+
+from collections.abc import Hashable, Iterable
+from enum import StrEnum
+from typing import Any
+
+from msgspec import UNSET, Struct, field
+
+from rekindle.model import Entry, Kind
+from rekindle.wire import methods
+from rekindle.wire.envelope import members, peek, request_key, rows, table, text
+
+_PIECES_BEFORE_JOINING = 512
+_PLAIN_TEXT = frozenset({"type", "text"})
+
+
+class Role(StrEnum):
+    """Who speaks, or thinks."""
+
+    USER = "user"
+    AGENT = "agent"
+    THOUGHT = "thought"
+
+
+class Message(Struct, kw_only=True):
+    """What was said in one go. Chunks of plain text are joined, all else is kept as it came."""
+
+    role: Role
+    at_us: int
+    id: str | None = None
+    _pieces: list[str | dict[str, Any]] = field(default_factory=list[str | dict[str, Any]])
+
+    def add(self, block: dict[str, Any]) -> None:
+        """Append a content block."""
+        if block.get("type") == "text" and block.keys() == _PLAIN_TEXT:
+            self._pieces.append(text(block["text"]) or "")
+            if len(self._pieces) >= _PIECES_BEFORE_JOINING:
+                # A long answer may come as a million chunks.
+                self._join()
+        else:
+            self._pieces.append(block)
+
+    def replace(self, blocks: list[Any]) -> None:
+        """Let these blocks stand for all there were."""
+        self._pieces.clear()
+        for block in blocks:
+            self.add(table(block))
+
+    @property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The content blocks."""
+        self._join()
+        return [{"type": "text", "text": p} if isinstance(p, str) else p for p in self._pieces]
+
+    @property
+    def text(self) -> str:
+        """The words, without what is not text."""
+        return "".join(text(block.get("text")) or "" for block in self.blocks)
+
+    def _join(self) -> None:
+        joined: list[str | dict[str, Any]] = []
+        words: list[str] = []
+        for piece in self._pieces:
+            if isinstance(piece, str):
+                words.append(piece)
+                continue
+            if words:
+                joined.append("".join(words))
+                words = []
+            joined.append(piece)
+        if words:
+            joined.append("".join(words))
+        self._pieces = joined
+
+
+class ToolCall(Struct, kw_only=True):
+    """A tool call in its latest state; `fields` as ACP has them."""
+
+    id: str
+    at_us: int
+    fields: dict[str, Any]
+    outcome: str | None = None
+    """What the user answered when asked for permission."""
+
+
+class Plan(Struct, kw_only=True):
+    """The plan as it was last told in its turn."""
+
+    at_us: int
+    entries: list[Any]
+
+
+class Gap(Struct, kw_only=True):
+    """Entries that the store could not take."""
+
+    at_us: int
+    lost: int
+
+
+Item = Message | ToolCall | Plan | Gap
+
+
+class Turn(Struct, kw_only=True):
+    """A prompt and all that answers it."""
+
+    number: int
+    at_us: int
+    items: list[Item] = field(default_factory=list[Item])
+    ended_us: int | None = None
+    stop_reason: str | None = None
+    error: dict[str, Any] | None = None
+
+
+class Transcript:
+    """A session folded up to the last entry added."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.state: dict[str, dict[str, Any]] = {}
+        """The last update of each kind that tells the session's state."""
+        self._messages: dict[tuple[Role, str], Message] = {}
+        self._tool_calls: dict[str, ToolCall] = {}
+        self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Fold one more entry."""
+        match entry.kind:
+            case Kind.UPDATE:
+                self._update(entry)
+            case Kind.PROMPT:
+                self._prompt(entry)
+            case Kind.ANSWER:
+                self._answer(entry)
+            case Kind.PERMISSION:
+                self._permission(entry)
+            case Kind.OUTCOME:
+                self._outcome(entry)
+            case Kind.GAP:
+                lost = (members(entry.line) or {}).get("lostEntries")
+                self._turn(entry).items.append(Gap(at_us=entry.at_us, lost=int(lost or 0)))
+            case _:
+                pass
+
+    # -- turns --------------------------------------------------------------------------
+
+    def _turn(self, entry: Entry) -> Turn:
+        return self.turns[-1] if self.turns else self._begin_turn(entry)
+
+    def _begin_turn(self, entry: Entry) -> Turn:
+        turn = Turn(number=len(self.turns) + 1, at_us=entry.at_us)
+        self.turns.append(turn)
+        return turn
+
+    def _prompt(self, entry: Entry) -> None:
+        turn = self._begin_turn(entry)
+        message = Message(role=Role.USER, at_us=entry.at_us)
+        message.replace(rows(_params(entry).get("prompt")))
+        turn.items.append(message)
+
+    def _answer(self, entry: Entry) -> None:
+        turn = self._turn(entry)
+        answer = members(entry.line) or {}
+        result = table(answer.get("result"))
+        if "error" in answer:
+            turn.error = table(answer["error"])
+            turn.ended_us = entry.at_us
+        elif entry.protocol == 1:
+            turn.stop_reason = text(result.get("stopReason"))
+            turn.ended_us = entry.at_us
+        else:
+            self._name_prompt(turn, text(result.get("messageId")))
+
+    def _name_prompt(self, turn: Turn, message_id: str | None) -> None:
+        first = turn.items[0] if turn.items else None
+        if message_id and isinstance(first, Message) and first.role is Role.USER:
+            first.id = message_id
+            self._messages[Role.USER, message_id] = first
+
+    # -- updates ------------------------------------------------------------------------
+
+    def _update(self, entry: Entry) -> None:
+        update = table(_params(entry).get("update"))
+        kind = text(update.get("sessionUpdate")) or ""
+        role = _ROLES.get(kind)
+        if role:
+            self._message(entry, role, update, is_chunk=kind.endswith("_chunk"))
+        elif kind in {"tool_call", "tool_call_update"}:
+            self._tool_call(entry, update)
+        elif kind == "plan":
+            self._plan(entry, update)
+        elif kind in methods.STATE_KINDS:
+            self._state(entry, kind, update)
+
+    def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
+        message = self._find_message(entry, role, text(update.get("messageId")))
+        if is_chunk:
+            message.add(table(update.get("content")))
+        elif "content" in update:
+            message.replace(rows(update["content"]))
+
+    def _find_message(self, entry: Entry, role: Role, message_id: str | None) -> Message:
+        if message_id is not None:
+            known = self._messages.get((role, message_id))
+            if known:
+                return known
+        else:
+            items = self._turn(entry).items
+            last = items[-1] if items else None
+            if isinstance(last, Message) and last.role is role and last.id is None:
+                return last
+        turn = self._turn(entry)
+        if role is Role.USER and turn.items:
+            turn = self._begin_turn(entry)
+        message = Message(role=role, at_us=entry.at_us, id=message_id)
+        turn.items.append(message)
+        if message_id is not None:
+            self._messages[role, message_id] = message
+        return message
+
+    def _tool_call(self, entry: Entry, update: dict[str, Any]) -> ToolCall:
+        call_id = text(update.get("toolCallId")) or ""
+        call = self._tool_calls.get(call_id)
+        if call is None:
+            call = self._tool_calls[call_id] = ToolCall(id=call_id, at_us=entry.at_us, fields={})
+            self._turn(entry).items.append(call)
+        told = {
+            name: value
+            for name, value in update.items()
+            if value is not None and name not in {"sessionUpdate", "toolCallId"}
+        }
+        call.fields.update(told)
+        return call
+
+    def _plan(self, entry: Entry, update: dict[str, Any]) -> None:
+        items = self._turn(entry).items
+        plan = next((item for item in items if isinstance(item, Plan)), None)
+        if plan is None:
+            plan = Plan(at_us=entry.at_us, entries=[])
+            items.append(plan)
+        plan.entries = rows(update.get("entries"))
+
+    def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
+        self.state[kind] = update
+        if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
+            turn = self.turns[-1]
+            turn.ended_us = turn.ended_us or entry.at_us
+            turn.stop_reason = text(update.get("stopReason")) or turn.stop_reason
+
+    # -- permissions --------------------------------------------------------------------
+
+    def _permission(self, entry: Entry) -> None:
+        params = _params(entry)
+        call = self._tool_call(entry, table(params.get("toolCall")))
+        message = peek(entry.line)
+        if message is not None and message.id is not UNSET:
+            self._asked[request_key(message.id)] = (call, params)
+
+    def _outcome(self, entry: Entry) -> None:
+        message = peek(entry.line)
+        if message is None or message.id is UNSET:
+            return
+        asked = self._asked.pop(request_key(message.id), None)
+        if asked is not None:
+            call, params = asked
+            result = table((members(entry.line) or {}).get("result"))
+            call.outcome = _describe(table(result.get("outcome")), rows(params.get("options")))
+
+
+_ROLES = {
+    "user_message": Role.USER,
+    "user_message_chunk": Role.USER,
+    "agent_message": Role.AGENT,
+    "agent_message_chunk": Role.AGENT,
+    "agent_thought": Role.THOUGHT,
+    "agent_thought_chunk": Role.THOUGHT,
+}
+
+
+def fold(entries: Iterable[Entry]) -> Transcript:
+    """Fold a session's entries, from the first on."""
+    transcript = Transcript()
+    for entry in entries:
+        transcript.add(entry)
+    return transcript
+
+
+def _params(entry: Entry) -> dict[str, Any]:
+    return table((members(entry.line) or {}).get("params"))
+
+
+def _describe(outcome: dict[str, Any], options: list[Any]) -> str:
+    chosen = text(outcome.get("optionId"))
+    for option in map(table, options):
+        if chosen is not None and option.get("optionId") == chosen:
+            return text(option.get("name")) or chosen
+    return chosen or text(outcome.get("outcome")) or "not answered"
