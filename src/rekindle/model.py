@@ -4,6 +4,7 @@ Times are microseconds since the epoch, in UTC.
 """
 
 from enum import StrEnum
+from pathlib import PurePath
 
 from msgspec import Struct
 
@@ -87,6 +88,11 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
     name: str | None = None
     version: str | None = None
     command: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> str | None:
+        """The base name of the command."""
+        return PurePath(self.command[0]).name if self.command else None
 
 
 class Opened(Struct, frozen=True, kw_only=True):

@@ -50,9 +50,7 @@ def clock(at_us: int) -> str:
 
 def agent_name(agent: AgentIdentity) -> str:
     """Name an agent by what it says of itself, else by its command."""
-    if agent.name:
-        return one_line(agent.name)
-    return one_line(PurePath(agent.command[0]).name) if agent.command else "unknown"
+    return one_line(agent.name or agent.program or "unknown")
 
 
 def folder(session: Session) -> str:

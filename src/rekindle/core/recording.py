@@ -14,7 +14,7 @@ the next prompt is sent.
 import re
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct
 
 from rekindle.core.echo import Echo
 from rekindle.core.requests import OpenRequest, OpenRequests
@@ -61,7 +61,8 @@ class Recording:
 
     def learn(self, session_id: str, *, is_recorded: bool) -> None:
         """Take the answer to a look-up: whether the store has this session."""
-        self._meet(session_id).is_replaying = is_recorded
+        # Not yet met: the agent may not know this session, and then neither shall the store.
+        self._sessions.setdefault(session_id, _Live()).is_replaying = is_recorded
 
     # -- what passes by -----------------------------------------------------------------
 
@@ -83,38 +84,40 @@ class Recording:
             self._step.sync = True
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
 
-    def request(self, side: Side, message: Message, line: bytes) -> None:
+    def request(self, side: Side, request_id: Raw, message: Message, line: bytes) -> None:
         """See a request."""
         session_id = message.session_id
+        method = message.method or ""
         params: dict[str, Any] = {}
-        match message.method:
+        match method:
             case methods.PROMPT if session_id is not None:
                 self._prompt(session_id, line)
             case methods.REQUEST_PERMISSION if session_id is not None:
                 self._keep(session_id, side, Kind.PERMISSION, line)
-            case method if method in methods.CONFIGURING and session_id is not None:
+            case _ if method in methods.CONFIGURING and session_id is not None:
                 self._keep(session_id, side, Kind.CONFIG, line)
-            case method if method in methods.OPENING:
+            case _ if method in methods.OPENING:
                 params = _without_secrets(line)
                 if method in {methods.LOAD, methods.RESUME} and session_id is not None:
                     self._step.look_up.append(session_id)
             case _:
                 pass
-        self._requests.ask(side, message, params)
+        asked = OpenRequest(bytes(request_id), method, session_id, params)
+        self._requests.ask(side, request_id, asked)
 
-    def notification(self, side: Side, message: Message, line: bytes) -> None:
+    def notification(self, side: Side, method: str, message: Message, line: bytes) -> None:
         """See a notification that is no update of the agent."""
         session_id = message.session_id
-        if session_id is None or message.method is UNSET or methods.is_private(message.method):
+        if session_id is None or methods.is_private(method):
             return
-        kind = Kind.CANCEL if message.method == methods.CANCEL else Kind.NOTICE
+        kind = Kind.CANCEL if method == methods.CANCEL else Kind.NOTICE
         self._keep(session_id, side, kind, line)
 
-    def response(self, side: Side, message: Message, line: bytes) -> OpenRequest | None:
-        """See an answer; return the request that it ends."""
-        asked = self._requests.answer(side, message)
+    def response(self, side: Side, request_id: Raw, message: Message, line: bytes) -> None:
+        """See an answer."""
+        asked = self._requests.answer(side, request_id)
         if asked is None:
-            return None
+            return
         is_success = message.error is UNSET
         match asked.method:
             case methods.PROMPT if asked.session_id is not None:
@@ -132,7 +135,6 @@ class Recording:
                 self._step.sync = True
             case _:
                 pass
-        return asked
 
     def unreadable(self, side: Side, line: bytes) -> None:
         """See a line that is no JSON. It is kept if it names a session in use."""
@@ -166,19 +168,16 @@ class Recording:
     def _opened(
         self, asked: OpenRequest, message: Message, line: bytes, *, is_success: bool
     ) -> None:
-        makes_new = asked.method in {methods.NEW, methods.FORK}
-        if makes_new and message.result is not UNSET:
-            session_id = text((members(message.result) or {}).get("sessionId"))
-        else:
-            session_id = asked.session_id
+        session_id = asked.session_id
+        if asked.method in {methods.NEW, methods.FORK}:
+            result = members(message.result) if message.result is not UNSET else None
+            session_id = text((result or {}).get("sessionId"))
         if session_id is None:
             return
         if not is_success:
-            if not makes_new:
-                self._meet(session_id).is_replaying = False
+            self.learn(session_id, is_recorded=False)
             return
-        live = self._sessions.setdefault(session_id, _Live())
-        live.echo = None
+        self._sessions.setdefault(session_id, _Live())
         params = asked.params
         self._change(
             Opened(

@@ -92,15 +92,17 @@ class Relay:
         return True
 
     def _see(self, side: Side, line: bytes, message: Message) -> None:
-        recording = self._recording
-        if message.is_request:
-            recording.request(side, message, line)
-        elif message.is_response:
-            recording.response(side, message, line)
-        elif message.method == methods.UPDATE and side is Side.AGENT:
-            recording.update(message, line)
-        elif message.method is not UNSET:
-            recording.notification(side, message, line)
+        match message:
+            case Message(id=Raw() as request_id, method=str()):
+                self._recording.request(side, request_id, message, line)
+            case Message(id=Raw() as request_id) if message.is_response:
+                self._recording.response(side, request_id, message, line)
+            case Message(method=methods.UPDATE) if side is Side.AGENT:
+                self._recording.update(message, line)
+            case Message(method=str() as method):
+                self._recording.notification(side, method, message, line)
+            case _:
+                pass
 
     def _answer_for_agent(self, ended: AgentEnded, step: Step) -> None:
         for asked in self._requests.take_all(Side.CLIENT):

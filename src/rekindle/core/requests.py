@@ -3,10 +3,10 @@
 from collections.abc import Hashable
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import Raw, Struct
 
 from rekindle.model import Side
-from rekindle.wire.envelope import Message, request_key
+from rekindle.wire.envelope import request_key
 
 
 class OpenRequest(Struct, frozen=True):
@@ -24,22 +24,15 @@ class OpenRequests:
     def __init__(self) -> None:
         self._open: dict[Side, dict[Hashable, OpenRequest]] = {Side.CLIENT: {}, Side.AGENT: {}}
 
-    def ask(self, side: Side, message: Message, params: dict[str, Any]) -> None:
+    def ask(self, side: Side, request_id: Raw, asked: OpenRequest) -> None:
         """Note a request that `side` sends."""
-        if message.id is UNSET or message.method is UNSET:
-            return
-        key = request_key(message.id)
+        key = request_key(request_id)
         if key is not None:
-            self._open[side][key] = OpenRequest(
-                bytes(message.id), message.method, message.session_id, params
-            )
+            self._open[side][key] = asked
 
-    def answer(self, side: Side, message: Message) -> OpenRequest | None:
+    def answer(self, side: Side, request_id: Raw) -> OpenRequest | None:
         """Return the request that this answer of `side` ends; None when nobody asked."""
-        if message.id is UNSET:
-            return None
-        key = request_key(message.id)
-        return self._open[side.peer].pop(key, None) if key is not None else None
+        return self._open[side.peer].pop(request_key(request_id), None)
 
     def take_all(self, side: Side) -> list[OpenRequest]:
         """Return, and drop, what `side` still waits for, in the order asked."""

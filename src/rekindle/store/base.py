@@ -13,7 +13,7 @@ class Page(Struct, frozen=True, kw_only=True):
 
     cwd: str | None = None
     agent: str | None = None
-    """The name that the agent gives itself, or the base name of its command."""
+    """The name that the agent gives itself, or its program's; upper case or lower is the same."""
     limit: int = 50
     before: tuple[int, str] | None = None
     """`(updated_us, id)` of the last session of the page before this one."""

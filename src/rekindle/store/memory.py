@@ -1,7 +1,6 @@
 """A store that lasts as long as its process: for tests, and for reading the contract as code."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 from threading import Lock
 from typing import Self
 
@@ -40,6 +39,8 @@ class MemoryStore:
 
     def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:  # noqa: ARG002 - nothing to sync
         """Apply `changes`."""
+        if any(b"\n" in line for c in changes if isinstance(c, Stretch) for line in c.lines):
+            raise ValueError("a line must not contain a newline")
         with self._lock:
             for change in changes:
                 self._apply(change)
@@ -177,12 +178,12 @@ def _position(session: Session) -> tuple[int, str]:
 def _fits(session: Session, page: Page) -> bool:
     return (
         (page.cwd is None or session.cwd == page.cwd)
-        and (page.agent is None or page.agent in _names(session.agent))
+        and (page.agent is None or page.agent.lower() in _names(session.agent))
         and (page.before is None or _position(session) < page.before)
         and (page.with_archived or session.archived_us is None)
         and (page.with_deleted or session.deleted_us is None)
     )
 
 
-def _names(agent: AgentIdentity) -> set[str | None]:
-    return {agent.name, PurePath(agent.command[0]).name if agent.command else None}
+def _names(agent: AgentIdentity) -> set[str]:
+    return {name.lower() for name in (agent.name, agent.program) if name is not None}

@@ -1,6 +1,7 @@
 """The schema, as the list of steps that led to it. A step, once released, never changes.
 
 session   a conversation. `key` stands for the client's id wherever space matters.
+          `program` is the base name of its command.
 stretch   entries that follow each other and are alike but for their line: `lines` of them,
           from `seq` on. `codec` tells how `data` holds them; 0: joined with newlines.
 """
@@ -16,6 +17,7 @@ MIGRATIONS = (
         agent_name text,
         agent_version text,
         command text not null default '[]',
+        program text,
         cwd text,
         directories text not null default '[]',
         user_title text,

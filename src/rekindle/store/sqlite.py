@@ -69,8 +69,8 @@ _APPEND = """
     where id = :id returning key, last_seq
 """
 
-# Not of the first, because a changed time moves the session in two indexes, and most of
-# what is written are streamed chunks.
+# Apart from the above, because a changed time moves the session in two indexes, and most
+# of what is written is streamed chunks that leave it alone.
 _APPEND_ACTIVITY = """
     update session
     set last_seq = last_seq + :lines, turns = turns + :turns,
@@ -84,6 +84,7 @@ _OPEN = """
         agent_name = coalesce(:agent_name, agent_name),
         agent_version = coalesce(:agent_version, agent_version),
         command = coalesce(:command, command),
+        program = coalesce(:program, program),
         cwd = coalesce(:cwd, cwd),
         directories = coalesce(:directories, directories),
         parent_id = coalesce(:parent_id, parent_id),
@@ -355,6 +356,7 @@ def _told(opened: Opened) -> dict[str, Any]:
         "agent_name": agent.name if agent else None,
         "agent_version": agent.version if agent else None,
         "command": json.dumps(agent.command) if agent else None,
+        "program": agent.program if agent else None,
         "cwd": opened.cwd,
         "directories": None if directories is None else json.dumps(directories),
         "parent_id": opened.parent_id,
@@ -368,9 +370,7 @@ def _conditions(page: Page) -> tuple[list[str], dict[str, Any]]:
         conditions.append("cwd = :cwd")
         values["cwd"] = page.cwd
     if page.agent is not None:
-        conditions.append(
-            "(agent_name = :agent or command ->> 0 = :agent or command ->> 0 like '%/' || :agent)"
-        )
+        conditions.append("(:agent = agent_name collate nocase or :agent = program collate nocase)")
         values["agent"] = page.agent
     if page.before is not None:
         conditions.append("(updated_us, id) < (:before_us, :before_id)")

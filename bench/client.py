@@ -1,0 +1,104 @@
+"""A fake client that compares every byte it gets with what must come."""
+
+import json
+import os
+from time import perf_counter
+from typing import Any
+
+import lines
+
+_READ = 65536
+
+
+class WrongResult(Exception):
+    """Something is not as it must be, so there is nothing to report."""
+
+
+class Client:
+    """One connection to an agent, through whatever stands between. One session."""
+
+    def __init__(self, to_agent: int, from_agent: int) -> None:
+        self._to_agent = to_agent
+        self._from_agent = from_agent
+        self._requests = 0
+        self.session_id = ""
+
+    def initialize(self) -> None:
+        """Open the connection."""
+        self._call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+
+    def new_session(self) -> None:
+        """Open the session."""
+        params = {"cwd": "/home/user/project", "mcpServers": []}
+        self.session_id = self._call("session/new", params)["sessionId"]
+
+    def stream(self, what: str, count: int) -> list[tuple[float, float]]:
+        """Have updates streamed; return a time and how many had come by then, for each read."""
+        period = lines.stream(what, self.session_id)
+        size = len(period[0])
+        block = b"".join(period)
+        # So long that a read which begins anywhere in the first block ends within it.
+        expected = block * (2 + _READ // len(block))
+        total = count * size
+        got = 0
+        self._prompt(f"stream {what} {count}")
+        came = [(perf_counter(), 0.0)]
+        while got < total:
+            data = self._read(min(_READ, total - got))
+            if not expected.startswith(data, got % len(block)):
+                raise WrongResult(f"not what was sent, after {got // size} {what}")
+            got += len(data)
+            came.append((perf_counter(), got / size))
+        self._end_turn()
+        return came
+
+    def ask(self, what: str, count: int) -> tuple[float, float]:
+        """Answer the agent's requests; return the median and the 99th percentile in µs."""
+        asks = lines.asks(what, self.session_id, count)
+        answers = lines.answers(what, count)
+        self._prompt(f"ask {what} {count}")
+        for ask, answer in zip(asks, answers, strict=True):
+            if (line := self._read_line()) != ask:
+                raise WrongResult(f"expected {ask!r}, got {line!r}")
+            os.write(self._to_agent, answer)
+        meta = self._end_turn()["_meta"]
+        return meta["p50Us"], meta["p99Us"]
+
+    def _prompt(self, text: str) -> None:
+        blocks = [{"type": "text", "text": text}]
+        self._request("session/prompt", {"sessionId": self.session_id, "prompt": blocks})
+
+    def _end_turn(self) -> dict[str, Any]:
+        result = self._result()
+        if result["stopReason"] != "end_turn":
+            raise WrongResult(f"the turn ended with {result}")
+        return result
+
+    def _call(self, method: str, params: object) -> dict[str, Any]:
+        self._request(method, params)
+        return self._result()
+
+    def _request(self, method: str, params: object) -> None:
+        self._requests += 1
+        os.write(self._to_agent, lines.encode(id=self._requests, method=method, params=params))
+
+    def _result(self) -> dict[str, Any]:
+        line = self._read_line()
+        message = json.loads(line)
+        if message.get("id") != self._requests or "result" not in message:
+            raise WrongResult(f"expected the answer to request {self._requests}, got {line!r}")
+        return message["result"]
+
+    def _read_line(self) -> bytes:
+        line = self._read(_READ)
+        while not line.endswith(b"\n"):
+            line += self._read(_READ)
+        if line.count(b"\n") > 1:
+            raise WrongResult(f"expected one line, got {line!r}")
+        return line
+
+    def _read(self, size: int) -> bytes:
+        data = os.read(self._from_agent, size)
+        if not data:
+            raise WrongResult("the connection has ended, or has taken too long")
+        return data

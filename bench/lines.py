@@ -1,0 +1,76 @@
+"""The lines that the fake agent writes and the fake client expects: each knows what must come.
+
+Made before the clock starts, so that neither side spends time on them while it runs.
+"""
+
+import json
+from typing import Any
+
+PERIOD = {"chunks": 1000, "results": 50}
+"""After so many lines a stream repeats itself; a count of lines is a multiple of it."""
+
+_CHUNK_SIZE = 60
+_RESULT_SIZE = 20_000
+_WORDS = "the quick brown fox jumps over the lazy dog and on it goes, "
+
+
+def encode(**members: object) -> bytes:
+    """Write a message as one line."""
+    return json.dumps({"jsonrpc": "2.0", **members}, separators=(",", ":")).encode() + b"\n"
+
+
+def stream(what: str, session_id: str) -> list[bytes]:
+    """Return one period of updates, all of one length and no two alike."""
+    update = {"chunks": _chunk, "results": _result}[what]
+    return [
+        encode(method="session/update", params={"sessionId": session_id, "update": update(number)})
+        for number in range(PERIOD[what])
+    ]
+
+
+def asks(what: str, session_id: str, count: int) -> list[bytes]:
+    """Return requests of the agent, with the ids 0, 1, 2 …"""
+    method, params = {
+        "permission": ("session/request_permission", _PERMISSION),
+        "file": ("fs/read_text_file", {"path": "/home/user/project/README.md"}),
+    }[what]
+    params = {"sessionId": session_id, **params}
+    return [encode(id=number, method=method, params=params) for number in range(count)]
+
+
+def answers(what: str, count: int) -> list[bytes]:
+    """Return what the client answers to `asks`."""
+    result = {
+        "permission": {"outcome": {"outcome": "selected", "optionId": "once"}},
+        "file": {"content": _text(0, _CHUNK_SIZE)},
+    }[what]
+    return [encode(id=number, result=result) for number in range(count)]
+
+
+def _chunk(number: int) -> dict[str, Any]:
+    content = {"type": "text", "text": _text(number, _CHUNK_SIZE)}
+    return {"sessionUpdate": "agent_message_chunk", "content": content}
+
+
+def _result(number: int) -> dict[str, Any]:
+    content = {"type": "text", "text": _text(number, _RESULT_SIZE)}
+    return {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": f"call_{number:08}",
+        "status": "completed",
+        "content": [{"type": "content", "content": content}],
+    }
+
+
+def _text(number: int, size: int) -> str:
+    repeated = _WORDS * (size // len(_WORDS) + 1)
+    return f"{number:08} {repeated}"[:size]
+
+
+_PERMISSION: dict[str, Any] = {
+    "toolCall": {"toolCallId": "call_1", "title": "Run the tests", "kind": "execute"},
+    "options": [
+        {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
+        {"optionId": "never", "name": "Reject", "kind": "reject_once"},
+    ],
+}

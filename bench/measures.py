@@ -1,0 +1,93 @@
+"""The measures: each starts a set-up, has the fakes talk, checks the store, returns figures."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+
+from client import Client, WrongResult
+from memory import peak_mb, resident_mb
+from setups import connected
+from stored import count_asks, count_stream
+
+Figures = dict[str, float]
+
+
+def start(setup: str, store: Path) -> Figures:
+    """Take the time from starting the processes to the answer to `initialize`."""
+    begin = perf_counter()
+    with connected(setup, store) as connection:
+        connection.client.initialize()
+        return {"ms": (perf_counter() - begin) * 1000}
+
+
+def stream(setup: str, store: Path, what: str, count: int) -> Figures:
+    """Return how many updates come through in a second, once all is warm."""
+    warm_up = count // 10
+    with connected(setup, store) as connection:
+        client = _ready(connection.client)
+        client.stream(what, warm_up)
+        came = client.stream(what, count)
+    if setup == "rekindle":
+        _demand(warm_up + count, count_stream(store, client.session_id, what), what)
+    return {"rate": _rate(came, 0, count)}
+
+
+def round_trips(setup: str, store: Path, what: str, count: int) -> Figures:
+    """Return the median and the 99th percentile in µs, once all is warm."""
+    warm_up = count // 10
+    with connected(setup, store) as connection:
+        client = _ready(connection.client)
+        client.ask(what, warm_up)
+        p50, p99 = client.ask(what, count)
+    if setup == "rekindle":
+        recorded = warm_up + count if what == "permission" else 0
+        _demand(recorded, count_asks(store, client.session_id), what)
+    return {"p50": p50, "p99": p99}
+
+
+def long_session(setup: str, store: Path, count: int) -> Figures:
+    """Return the rate of the last tenth against the first's, and the memory held at the end."""
+    with connected(setup, store) as connection:
+        client = _ready(connection.client)
+        came = client.stream("chunks", count)
+        tenth = count // 10
+        figures = {"growth": _rate(came, count - tenth, count) / _rate(came, 0, tenth)}
+        if setup == "rekindle":
+            figures["resident"] = resident_mb(connection.pid)
+            figures["peak"] = peak_mb(connection.pid)
+    if setup == "rekindle":
+        _demand(count, count_stream(store, client.session_id, "chunks"), "chunks")
+    return figures
+
+
+def writers(number: int, store: Path, count: int) -> Figures:
+    """Have several record into one store at once, `count` chunks in all; tell how many it has."""
+    each = count // number
+    with ExitStack() as stack:
+        connections = [stack.enter_context(connected("rekindle", store)) for _ in range(number)]
+        clients = [_ready(connection.client) for connection in connections]
+        with ThreadPoolExecutor(number) as threads:
+            begin = perf_counter()
+            list(threads.map(lambda client: client.stream("chunks", each), clients))
+            taken = perf_counter() - begin
+    found = sum(count_stream(store, client.session_id, "chunks") for client in clients)
+    return {"rate": count / taken, "lost": count - found}
+
+
+def _ready(client: Client) -> Client:
+    client.initialize()
+    client.new_session()
+    return client
+
+
+def _rate(came: list[tuple[float, float]], begin: int, end: int) -> float:
+    """Return how many a second came, from the `begin`th to the `end`th."""
+    first_at, first = next(mark for mark in came if mark[1] >= begin)
+    last_at, last = next(mark for mark in came if mark[1] >= end)
+    return (last - first) / (last_at - first_at)
+
+
+def _demand(expected: int, found: int, what: str) -> None:
+    if found != expected:
+        raise WrongResult(f"the store has {found} of {expected}: {what}")

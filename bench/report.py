@@ -1,0 +1,122 @@
+"""Turns samples into figures, holds them against the bars, and writes both down."""
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import apsw
+
+SETUPS = ("direct", "cat", "rekindle")
+
+Samples = dict[str, list[float]]
+"""For each set-up, one figure a round."""
+
+_HOW_TO_READ = """\
+## How to read it
+
+Only ratios mean anything: the figures themselves are those of one machine on one day. The
+set-ups took turns (direct, cat, rekindle, direct, …). A figure is the median of its rounds,
+a ratio that of two medians; in brackets are the least and the greatest that any one round
+gave.
+
+- **direct**: the client and the agent, joined by pipes. Both are fakes that do next to
+  nothing with a line, so this is the speed of pipes, not of agents.
+- **cat**: `cat | agent | cat`, two processes that only copy bytes: the least that anything
+  between a client and an agent can cost.
+- **rekindle**: `rekindle run -- agent`, recording into a fresh store on disk.
+
+Chunks are `agent_message_chunk` updates with 60 bytes of text, tool results are
+`tool_call_update`s with 20 kB. A round trip goes from the agent to the client and back, and
+the agent takes its time: `session/request_permission` and its outcome are recorded,
+`fs/read_text_file` is not. A start lasts from starting the processes to the answer to
+`initialize`. Memory is that of the rekindle process alone; MB are 1,000,000 bytes. Every byte
+that the client received, and every update in the store, was compared with what the agent sent.
+"""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a figure must be, and what it is."""
+
+    demand: str
+    found: str
+    is_met: bool
+
+    @property
+    def verdict(self) -> str:
+        """Pass or fail, and by how much."""
+        return f"{'pass' if self.is_met else '**fail**'}: {self.found}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure for each set-up that has it."""
+
+    what: str
+    samples: Samples
+    bar: Bar | None = None
+    is_compared: bool = True
+
+    def cells(self) -> list[str]:
+        """Return the row of the table."""
+        compared = ("cat", "rekindle") if self.is_compared else ()
+        return [
+            self.what,
+            *(_middle(self.samples.get(setup)) for setup in SETUPS),
+            *(_ratio(self.samples, setup) if setup in compared else "" for setup in SETUPS[1:]),
+            self.bar.demand if self.bar else "",
+            self.bar.verdict if self.bar else "",
+        ]
+
+
+def ratio(samples: Samples, setup: str) -> float:
+    """Return a set-up's figure in terms of direct's."""
+    return median(samples[setup]) / median(samples["direct"])
+
+
+def number(value: float) -> str:
+    """Write as many digits as mean something."""
+    if value < 10:  # noqa: PLR2004
+        return f"{value:.2g}" if value < 0.1 else f"{value:.2f}"  # noqa: PLR2004
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.1f}"  # noqa: PLR2004
+
+
+def spread(middle: float, rounds: Sequence[float], unit: str = "") -> str:
+    """Write a figure, and the range in which the rounds gave it."""
+    return f"{number(middle)}{unit} ({number(min(rounds))} to {number(max(rounds))})"
+
+
+def compose(rows: Sequence[Row], extent: str) -> str:
+    """Write the report."""
+    header = ("", *SETUPS, "cat / direct", "rekindle / direct", "bar", "")
+    table = [header, ["---"] * len(header), *(row.cells() for row in rows)]
+    lines = "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+    bars = "\n".join(
+        f"- {row.what}: {row.bar.demand}; {row.bar.verdict}." for row in rows if row.bar
+    )
+    return f"""\
+# What Rekindle costs
+
+{time.strftime("%Y-%m-%d")}, Python {platform.python_version()}, \
+SQLite {apsw.sqlite_lib_version()}, {platform.system()}, {os.cpu_count()} cores.
+{extent} Written by `make bench`.
+
+{lines}
+
+## Bars
+
+{bars}
+
+{_HOW_TO_READ}"""
+
+
+def _middle(samples: Sequence[float] | None) -> str:
+    return number(median(samples)) if samples else ""
+
+
+def _ratio(samples: Samples, setup: str) -> str:
+    rounds = zip(samples[setup], samples["direct"], strict=True)
+    return spread(ratio(samples, setup), [mine / direct for mine, direct in rounds])

@@ -1,0 +1,28 @@
+import pytest
+
+from rekindle.core.titles import LONGEST, shorten, title_from_prompt
+
+
+@pytest.mark.parametrize(
+    ("blocks", "title"),
+    [
+        ([{"type": "text", "text": "  Fix\n the\tparser "}], "Fix the parser"),
+        ([{"type": "image"}, {"type": "text", "text": "What is this?"}], "What is this?"),
+        ([{"type": "text", "text": " "}, {"type": "text", "text": "x"}], "x"),
+        ([{"type": "text", "text": 5}, "odd", None], None),
+        ([], None),
+    ],
+)
+def test_a_title_is_made_of_the_first_words(blocks: list[object], title: str | None) -> None:
+    assert title_from_prompt(blocks) == title
+
+
+def test_a_long_title_is_cut_at_a_word() -> None:
+    cut = shorten("word " * 50)
+    assert len(cut) <= LONGEST
+    assert cut.endswith("word…")
+
+
+def test_one_long_word_is_cut_anywhere() -> None:
+    assert shorten("x" * 200) == "x" * (LONGEST - 1) + "…"
+    assert shorten("a " + "x" * 200) == "a " + "x" * (LONGEST - 3) + "…"

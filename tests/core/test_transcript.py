@@ -1,0 +1,256 @@
+import json
+from itertools import count
+from typing import Any
+
+from rekindle.core.transcript import Gap, Message, Plan, Role, ToolCall, Transcript, fold
+from rekindle.model import Entry, Kind, Side
+
+SEQ = count(1)
+
+
+def entry(kind: Kind, message: object, protocol: int = 1) -> Entry:
+    seq = next(SEQ)
+    line = json.dumps(message).encode()
+    return Entry(seq=seq, side=Side.AGENT, kind=kind, at_us=seq, line=line, protocol=protocol)
+
+
+def update(kind: str, protocol: int = 1, /, **fields: object) -> Entry:
+    params = {"sessionId": "s", "update": {"sessionUpdate": kind, **fields}}
+    return entry(Kind.UPDATE, {"method": "session/update", "params": params}, protocol)
+
+
+def chunk(words: str, role: str = "agent_message", **fields: object) -> Entry:
+    return update(f"{role}_chunk", content={"type": "text", "text": words}, **fields)
+
+
+def prompt(words: str, protocol: int = 1) -> Entry:
+    params = {"sessionId": "s", "prompt": [{"type": "text", "text": words}]}
+    return entry(Kind.PROMPT, {"id": 1, "params": params}, protocol)
+
+
+def answer(protocol: int = 1, **result: object) -> Entry:
+    return entry(Kind.ANSWER, {"id": 1, "result": result}, protocol)
+
+
+def said(transcript: Transcript) -> list[list[tuple[str, str | None, str]]]:
+    return [
+        [(item.role.value, item.id, item.text) for item in turn.items if isinstance(item, Message)]
+        for turn in transcript.turns
+    ]
+
+
+def only_item(transcript: Transcript) -> Any:  # noqa: ANN401 - each test knows which
+    ((item,),) = [turn.items for turn in transcript.turns]
+    return item
+
+
+def test_chunks_without_ids_join_until_something_else_comes() -> None:
+    transcript = fold(
+        [
+            prompt("Go"),
+            chunk("Let me "),
+            chunk("see."),
+            chunk("Hm.", "agent_thought"),
+            chunk("Done."),
+            answer(stopReason="end_turn"),
+        ]
+    )
+    assert said(transcript) == [
+        [
+            ("user", None, "Go"),
+            ("agent", None, "Let me see."),
+            ("thought", None, "Hm."),
+            ("agent", None, "Done."),
+        ]
+    ]
+    (turn,) = transcript.turns
+    assert (turn.number, turn.stop_reason, turn.error) == (1, "end_turn", None)
+    assert turn.ended_us is not None
+
+
+def test_chunks_with_an_id_find_their_message_wherever_it_is() -> None:
+    transcript = fold(
+        [
+            prompt("Go"),
+            chunk("A1", messageId="a"),
+            chunk("B1", messageId="b"),
+            chunk("A2", messageId="a"),
+            chunk("?"),
+            chunk("T", "agent_thought", messageId="a"),
+        ]
+    )
+    assert said(transcript)[0][1:] == [
+        ("agent", "a", "A1A2"),
+        ("agent", "b", "B1"),
+        ("agent", None, "?"),
+        ("thought", "a", "T"),
+    ]
+
+
+def test_a_message_of_many_chunks_is_whole() -> None:
+    transcript = fold([prompt("Count"), *(chunk(f"{n} ") for n in range(2000))])
+    assert said(transcript)[0][1][2] == "".join(f"{n} " for n in range(2000))
+
+
+def test_what_is_not_plain_text_keeps_its_place() -> None:
+    link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+    noted = {"type": "text", "text": "!", "annotations": {"priority": 1}}
+    transcript = fold(
+        [
+            chunk("see "),
+            chunk("this"),
+            update("agent_message_chunk", content=link),
+            update("agent_message_chunk", content=noted),
+            chunk("ok"),
+        ]
+    )
+    message = only_item(transcript)
+    assert message.blocks == [
+        {"type": "text", "text": "see this"},
+        link,
+        noted,
+        {"type": "text", "text": "ok"},
+    ]
+    assert message.text == "see this!ok"
+
+
+def test_a_history_told_by_the_agent_has_turns_too() -> None:
+    transcript = fold(
+        [
+            chunk("One", "user_message"),
+            chunk("1"),
+            chunk("Two", "user_message"),
+            chunk("2"),
+        ]
+    )
+    assert said(transcript) == [
+        [("user", None, "One"), ("agent", None, "1")],
+        [("user", None, "Two"), ("agent", None, "2")],
+    ]
+
+
+def test_a_tool_call_is_folded_to_its_latest_state() -> None:
+    transcript = fold(
+        [
+            update("tool_call", toolCallId="t", title="Read", kind="read", status="pending"),
+            update("tool_call_update", toolCallId="t", status="completed", title=None),
+        ]
+    )
+    call = only_item(transcript)
+    assert isinstance(call, ToolCall)
+    assert call.fields == {"title": "Read", "kind": "read", "status": "completed"}
+
+
+def test_an_update_of_an_unknown_tool_call_makes_it() -> None:
+    call = only_item(fold([update("tool_call_update", toolCallId="t", status="completed")]))
+    assert call.id == "t"
+
+
+def test_a_permission_request_is_told_with_its_outcome() -> None:
+    options = [{"optionId": "y", "name": "Allow"}, {"optionId": "n", "name": "Reject"}]
+    ask = {
+        "id": 7,
+        "params": {"toolCall": {"toolCallId": "t", "title": "Edit"}, "options": options},
+    }
+    chosen = {"id": 7, "result": {"outcome": {"outcome": "selected", "optionId": "n"}}}
+    call = only_item(fold([entry(Kind.PERMISSION, ask), entry(Kind.OUTCOME, chosen)]))
+    assert (call.fields["title"], call.outcome) == ("Edit", "Reject")
+
+
+def test_outcomes_of_every_form_are_described() -> None:
+    ask = entry(Kind.PERMISSION, {"id": 7, "params": {"toolCall": {"toolCallId": "t"}}})
+    outcomes = {
+        '{"outcome":{"outcome":"cancelled"}}': "cancelled",
+        '{"outcome":{"outcome":"selected","optionId":"zzz"}}': "zzz",
+        "null": "not answered",
+    }
+    for result, described in outcomes.items():
+        outcome = entry(Kind.OUTCOME, {"id": 7, "result": json.loads(result)})
+        assert only_item(fold([ask, outcome])).outcome == described
+
+
+def test_an_outcome_that_nobody_asked_for_changes_nothing() -> None:
+    nobody = entry(Kind.OUTCOME, {"id": 9, "result": {}})
+    nameless = entry(Kind.OUTCOME, {"result": {}})
+    unasked = entry(Kind.PERMISSION, {"params": {"toolCall": {"toolCallId": "t"}}})
+    assert fold([nobody, nameless]).turns == []
+    assert only_item(fold([unasked])).outcome is None
+
+
+def test_a_plan_replaces_the_turns_earlier_plan() -> None:
+    first, second = [{"content": "a", "status": "pending"}], [{"content": "b"}]
+    transcript = fold([update("plan", entries=first), update("plan", entries=second)])
+    plan = only_item(transcript)
+    assert isinstance(plan, Plan)
+    assert plan.entries == second
+
+
+def test_the_last_state_of_each_kind_counts() -> None:
+    transcript = fold(
+        [
+            update("current_mode_update", currentModeId="a"),
+            update("current_mode_update", currentModeId="b"),
+            update("state_update", state="idle"),
+            update("_unheard_of", x=1),
+        ]
+    )
+    assert transcript.state["current_mode_update"]["currentModeId"] == "b"
+    assert transcript.turns == []
+
+
+def test_a_turn_may_fail() -> None:
+    failed = entry(Kind.ANSWER, {"id": 1, "error": {"code": -32603, "message": "no"}})
+    (turn,) = fold([prompt("Go"), failed]).turns
+    assert turn.error == {"code": -32603, "message": "no"}
+    assert turn.ended_us is not None
+
+
+def test_a_turn_without_an_answer_has_no_end() -> None:
+    (turn,) = fold([prompt("Go"), chunk("I")]).turns
+    assert (turn.ended_us, turn.stop_reason) == (None, None)
+
+
+def test_in_version_2_the_state_ends_the_turn_and_the_answer_names_the_prompt() -> None:
+    opened = [prompt("Go", 2), answer(2, messageId="u1")]
+    (turn,) = fold(opened).turns
+    assert turn.ended_us is None
+    whole = [{"type": "text", "text": "All of it"}]
+    transcript = fold(
+        [
+            *opened,
+            update("agent_message", 2, messageId="m", content=[]),
+            update("agent_message", 2, messageId="m", content=whole),
+            update("agent_message", 2, messageId="m"),
+            update("state_update", 2, state="running"),
+            update("state_update", 2, state="idle", stopReason="end_turn"),
+        ]
+    )
+    assert said(transcript) == [[("user", "u1", "Go"), ("agent", "m", "All of it")]]
+    assert transcript.turns[0].stop_reason == "end_turn"
+
+
+def test_a_prompt_without_a_name_stays_without() -> None:
+    (turn,) = fold([prompt("Go", 2), answer(2)]).turns
+    assert isinstance(turn.items[0], Message)
+    assert turn.items[0].id is None
+    assert fold([answer(2, messageId="u1")]).turns[0].items == []
+
+
+def test_a_gap_is_shown_where_it_is() -> None:
+    transcript = fold([prompt("Go"), entry(Kind.GAP, {"lostEntries": 3})])
+    assert transcript.turns[0].items[1] == Gap(at_us=transcript.turns[0].items[1].at_us, lost=3)
+
+
+def test_other_entries_are_not_part_of_the_transcript() -> None:
+    assert fold([entry(kind, {}) for kind in (Kind.SETUP, Kind.READY, Kind.OPAQUE)]).turns == []
+
+
+def test_only_a_running_turn_is_ended_by_the_state() -> None:
+    ended = [prompt("Go", 2), update("state_update", 2, state="idle", stopReason="cancelled")]
+    (turn,) = fold([*ended, update("state_update", 2, state="idle")]).turns
+    assert (turn.stop_reason, turn.ended_us) == ("cancelled", fold(ended).turns[0].ended_us)
+
+
+def test_an_empty_message_has_no_blocks() -> None:
+    assert Message(role=Role.AGENT, at_us=0).blocks == []
+    assert Message(role=Role.AGENT, at_us=0).text == ""

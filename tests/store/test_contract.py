@@ -1,0 +1,310 @@
+"""What `store/base.py` specifies, asked of every store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from rekindle.errors import SessionAmbiguous, SessionNotFound
+from rekindle.model import (
+    AgentIdentity,
+    Deleted,
+    Entry,
+    Kind,
+    Opened,
+    Session,
+    Side,
+    Stretch,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.base import Page, Store
+from rekindle.store.memory import MemoryStore
+from rekindle.store.sqlite import SqliteStore
+
+NOW = 1_700_000_000_000_000
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "s.db")
+    with opened:
+        yield opened
+
+
+def stretch(
+    *lines: bytes, session: str = "s1", kind: Kind = Kind.UPDATE, at_us: int = NOW
+) -> Stretch:
+    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, lines=list(lines))
+
+
+def opened(session: str, at_us: int = NOW, **told: object) -> Opened:
+    return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
+
+
+def titled(source: TitleSource, title: str | None) -> Titled:
+    return Titled(session_id="s1", at_us=NOW, source=source, title=title)
+
+
+def lines(store: Store, session: str = "s1", after: int = 0) -> list[tuple[int, bytes]]:
+    return [(entry.seq, entry.line) for entry in store.read(session, after=after)]
+
+
+def ids(sessions: list[Session]) -> list[str]:
+    return [session.id for session in sessions]
+
+
+def test_what_is_written_is_read_back_in_order(store: Store) -> None:
+    store.write([stretch(b"1", b"2", b"3")])
+    store.write([stretch(b"4"), stretch(b"x", session="s2"), stretch(b"5")], sync=True)
+    assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4"), (5, b"5")]
+    assert lines(store, "s2") == [(1, b"x")]
+
+
+def test_an_entry_keeps_everything_it_was_written_with(store: Store) -> None:
+    line = b'{"a":"\xff\\ud83d\x00\r"}'
+    store.write(
+        [
+            Stretch(
+                session_id="s1",
+                side=Side.CLIENT,
+                kind=Kind.PROMPT,
+                at_us=NOW,
+                lines=[line],
+                protocol=2,
+            )
+        ]
+    )
+    assert list(store.read("s1")) == [
+        Entry(seq=1, side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, line=line, protocol=2)
+    ]
+
+
+def test_empty_lines_are_lines(store: Store) -> None:
+    store.write([stretch(b""), stretch(b"", b"", b"x")])
+    assert lines(store) == [(1, b""), (2, b""), (3, b""), (4, b"x")]
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 6, 99])
+def test_reading_can_begin_anywhere(store: Store, after: int) -> None:
+    store.write([stretch(b"1", b"2", b"3")])
+    store.write([stretch(b"4", b"5"), stretch(b"6")])
+    assert [seq for seq, _ in lines(store, after=after)] == list(range(after + 1, 7))
+
+
+def test_a_long_session_is_read_whole(store: Store) -> None:
+    for number in range(300):
+        store.write([stretch(b"%d" % number)])
+    assert [line for _, line in lines(store)] == [b"%d" % number for number in range(300)]
+
+
+def test_what_is_written_while_reading_does_not_disturb_it(store: Store) -> None:
+    store.write([stretch(b"1", b"2")])
+    reading = store.read("s1")
+    assert next(reading).line == b"1"
+    store.write([stretch(b"3")])
+    assert next(reading).line == b"2"
+
+
+def test_a_line_with_a_newline_is_refused_and_nothing_is_written(store: Store) -> None:
+    with pytest.raises(ValueError, match="newline"):
+        store.write([stretch(b"fine"), stretch(b"a\nb")])
+    with pytest.raises(SessionNotFound):
+        store.session("s1")
+
+
+def test_unknown_sessions_are_named(store: Store) -> None:
+    for ask in (store.session, store.find, lambda id_: list(store.read(id_))):
+        with pytest.raises(SessionNotFound, match="'nobody'") as caught:
+            ask("nobody")
+        assert caught.value.session_id == "nobody"
+
+
+def test_a_session_is_made_by_whatever_names_it_first(store: Store) -> None:
+    store.write([stretch(b"1", session="a")])
+    store.write([opened("b")])
+    store.write([Titled(session_id="c", at_us=NOW, source=TitleSource.USER, title="t")])
+    for name in "abc":
+        session = store.session(name)
+        assert (session.created_us, session.agent_session_id) == (NOW, name)
+
+
+def test_opening_tells_what_is_known_and_leaves_the_rest(store: Store) -> None:
+    agent = AgentIdentity(name="Fake", version="1", command=("fake", "acp", "é\n"))
+    store.write(
+        [opened("s1", agent_session_id="a1", agent=agent, cwd="/p", directories=("/q", "/r"))]
+    )
+    store.write([opened("s1", NOW + 1, parent_id="s0")])
+    session = store.session("s1")
+    assert session.agent == agent
+    assert (session.agent_session_id, session.cwd, session.parent_id) == ("a1", "/p", "s0")
+    assert session.directories == ("/q", "/r")
+    assert (session.created_us, session.updated_us) == (NOW, NOW)
+    store.write([opened("s1", directories=())])
+    assert store.session("s1").directories == ()
+
+
+def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
+    store.write([stretch(b"1", kind=Kind.PROMPT, at_us=NOW + 5)])
+    store.write([stretch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
+    store.write([stretch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
+    session = store.session("s1")
+    assert (session.updated_us, session.last_seq, session.turns) == (NOW + 5, 3, 1)
+
+
+def test_titles_are_ranked(store: Store) -> None:
+    def write(source: TitleSource, title: str | None) -> tuple[str | None, str | None]:
+        store.write([titled(source, title)])
+        session = store.session("s1")
+        return session.title, session.title_source
+
+    assert write(TitleSource.PROMPT, "first words") == ("first words", "prompt")
+    assert write(TitleSource.PROMPT, "later words") == ("first words", "prompt")
+    assert write(TitleSource.AGENT, "of the agent") == ("of the agent", "agent")
+    assert write(TitleSource.USER, "of the user") == ("of the user", "user")
+    assert write(TitleSource.AGENT, "another") == ("of the user", "user")
+    assert write(TitleSource.USER, None) == ("another", "agent")
+    assert write(TitleSource.AGENT, None) == ("first words", "prompt")
+    assert write(TitleSource.PROMPT, None) == (None, None)
+
+
+def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
+    store.write([stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
+    store.write([Deleted(session_id="nobody", at_us=NOW)])
+    assert store.sessions(Page()) == []
+    assert ids(store.sessions(Page(with_deleted=True))) == ["s1"]
+    assert store.session("s1").deleted_us == NOW + 7
+    assert lines(store) == [(1, b"1")]
+    store.write([opened("s1")])
+    assert ids(store.sessions(Page())) == ["s1"]
+
+
+def test_sessions_are_listed_the_last_used_first(store: Store) -> None:
+    for name, at_us in (("a", 3), ("b", 9), ("c", 9), ("d", 1)):
+        store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
+    assert ids(store.sessions(Page())) == ["c", "b", "a", "d"]
+    assert ids(store.sessions(Page(limit=2))) == ["c", "b"]
+
+
+def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(store: Store) -> None:
+    for number in range(10):
+        store.write(
+            [stretch(b"1", session=f"s{number}", kind=Kind.PROMPT, at_us=NOW + number // 2)]
+        )
+    seen: list[str] = []
+    before = None
+    while page := store.sessions(Page(limit=3, before=before)):
+        seen += ids(page)
+        before = (page[-1].updated_us, page[-1].id)
+        store.write([stretch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
+    assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
+
+
+def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
+    fake = AgentIdentity(name="Fake", command=("/opt/bin/fake", "acp"))
+    other = AgentIdentity(command=("other",))
+    store.write(
+        [
+            opened("a", agent=fake, cwd="/p"),
+            opened("b", agent=fake, cwd="/p/sub"),
+            opened("c", agent=other, cwd="/p"),
+            opened("d"),
+        ]
+    )
+
+    def choose(**page: str) -> list[str]:
+        return sorted(ids(store.sessions(Page(**page))))  # type: ignore[arg-type]
+
+    assert choose(cwd="/p") == ["a", "c"]
+    assert choose(agent="FAKE") == choose(agent="fake") == ["a", "b"]
+    assert choose(agent="other") == ["c"]
+    assert choose(agent="%") == choose(agent="bin/fake") == []
+    assert choose(cwd="/p", agent="Fake") == ["a"]
+    assert choose() == ["a", "b", "c", "d"]
+
+
+def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
+    store.write([opened(name) for name in ("ses_abc", "ses_abd", "ses_ab", "x%y", "X")])
+    assert store.find("ses_abc").id == "ses_abc"
+    assert store.find("ses_ab").id == "ses_ab"
+    assert store.find("x").id == "x%y"
+    with pytest.raises(SessionAmbiguous) as caught:
+        store.find("ses_")
+    assert caught.value.matches == ("ses_ab", "ses_abc", "ses_abd")
+    for unknown in ("", "%", "ses_abcd"):
+        with pytest.raises(SessionNotFound):
+            store.find(unknown)
+
+
+class AsTheModelDoes(RuleBasedStateMachine):
+    """Whatever is written, and however often it is reopened: SQLite does as the lists do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.path = Path(self.folder.name) / "s.db"
+        self.real = SqliteStore(self.path)
+        self.model = MemoryStore()
+
+    SESSIONS = st.sampled_from(["a", "b", "c"])
+    TIMES = st.integers(1, 5)
+
+    @rule(
+        session=SESSIONS,
+        kind=st.sampled_from(Kind),
+        at_us=TIMES,
+        lines=st.lists(st.binary().map(lambda b: b.replace(b"\n", b"")), min_size=1),
+        sync=st.booleans(),
+    )
+    def write_entries(
+        self, session: str, kind: Kind, at_us: int, lines: list[bytes], *, sync: bool
+    ) -> None:
+        change = stretch(*lines, session=session, kind=kind, at_us=at_us)
+        for store in (self.real, self.model):
+            store.write([change], sync=sync)
+
+    @rule(
+        session=SESSIONS,
+        at_us=TIMES,
+        cwd=st.none() | st.text(st.characters(codec="utf-8")),
+        parent=st.none() | SESSIONS,
+    )
+    def open(self, session: str, at_us: int, cwd: str | None, parent: str | None) -> None:
+        for store in (self.real, self.model):
+            store.write([opened(session, at_us, cwd=cwd, parent_id=parent)])
+
+    @rule(
+        session=SESSIONS,
+        source=st.sampled_from(TitleSource),
+        title=st.none() | st.text(st.characters(codec="utf-8")),
+    )
+    def title(self, session: str, source: TitleSource, title: str | None) -> None:
+        for store in (self.real, self.model):
+            store.write([Titled(session_id=session, at_us=1, source=source, title=title)])
+
+    @rule(session=SESSIONS, at_us=TIMES)
+    def delete(self, session: str, at_us: int) -> None:
+        for store in (self.real, self.model):
+            store.write([Deleted(session_id=session, at_us=at_us)])
+
+    @rule()
+    def reopen(self) -> None:
+        self.real.close()
+        self.real = SqliteStore(self.path)
+
+    @invariant()
+    def both_tell_the_same(self) -> None:
+        for page in (Page(), Page(with_deleted=True, limit=2)):
+            assert self.real.sessions(page) == self.model.sessions(page)
+        for session in self.model.sessions(Page(with_deleted=True)):
+            assert list(self.real.read(session.id)) == list(self.model.read(session.id))
+
+    def teardown(self) -> None:
+        self.real.close()
+        self.folder.cleanup()
+
+
+TestAsTheModelDoes = AsTheModelDoes.TestCase

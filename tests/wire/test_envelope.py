@@ -1,0 +1,170 @@
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+from msgspec import UNSET, Raw
+
+from rekindle.wire.envelope import (
+    decode,
+    encode,
+    error_response,
+    members,
+    peek,
+    request,
+    request_key,
+    rows,
+    split_batch,
+    table,
+    text,
+)
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+DEEP = b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_request", "is_response"),
+    [
+        (b'{"id":1,"method":"m"}', True, False),
+        (b'{"id":null,"method":"m"}', True, False),
+        (b'{"method":"m"}', False, False),
+        (b'{"id":1,"result":null}', False, True),
+        (b'{"id":1,"error":{}}', False, True),
+        (b'{"id":1}', False, False),
+        (b'{"id":1,"method":5,"result":1}', False, True),
+        (b" {} \r", False, False),
+    ],
+)
+def test_frames_are_told_apart(line: bytes, *, is_request: bool, is_response: bool) -> None:
+    message = peek(line)
+    assert message is not None
+    assert message.is_request is is_request
+    assert message.is_response is is_response
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"hello", b"17", b"null", b"[]", b'{"a":', b"\xff\xfe", b'{"a":1}{', DEEP]
+)
+def test_what_is_no_object_is_no_message(line: bytes) -> None:
+    assert peek(line) is None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [rb"\ud83d", b"\xff\xfe", "\u2028".encode(), rb"\u0000"],
+    ids=["lone surrogate", "invalid UTF-8", "line separator", "NUL"],
+)
+def test_broken_text_does_not_hide_what_a_line_is(broken: bytes) -> None:
+    line = (
+        b'{"method":"session/update","params":{"sessionId":"s","update":'
+        b'{"sessionUpdate":"plan","content":"' + broken + b'"}}}'
+    )
+    message = peek(line)
+    assert message is not None
+    assert message.method == "session/update"
+    assert message.session_id == "s"
+    assert message.params is not UNSET
+    assert message.params.update is not UNSET
+    assert message.params.update.kind == "plan"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"method":"m","params":[1]}',
+        b'{"method":"m","params":null}',
+        b'{"method":"m","params":{"sessionId":5,"update":[]}}',
+        b'{"method":"m","params":{"update":{"sessionUpdate":null}}}',
+        b'{"method":"m"}',
+    ],
+)
+def test_fields_of_unexpected_types_count_as_absent(line: bytes) -> None:
+    message = peek(line)
+    assert message is not None
+    assert message.method == "m"
+    assert message.session_id is None
+
+
+@given(st.binary())
+def test_peeking_never_fails(line: bytes) -> None:
+    peek(line)
+    split_batch(line)
+
+
+@given(JSON)
+def test_peeking_at_any_json_never_fails(value: object) -> None:
+    line = json.dumps(value).encode()
+    assert (peek(line) is not None) is isinstance(value, dict)
+    assert decode(line) == value
+
+
+@given(JSON)
+def test_what_is_encoded_can_be_decoded(value: object) -> None:
+    assert json.loads(encode(value)) == value
+
+
+def test_lone_surrogates_survive_encoding() -> None:
+    assert encode({"a": "\ud83d"}) == rb'{"a":"\ud83d"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "batch"),
+    [
+        (b'[{"id":1}, {"id":2}]', [b'{"id":1}', b'{"id":2}']),
+        (rb' [{"a":"\ud83d"}]', [rb'{"a":"\ud83d"}']),
+        (b"[]", []),
+        (b"[1", []),
+        (b"{}", []),
+        (b"[" * 100_000, []),
+    ],
+)
+def test_batches_are_taken_apart(line: bytes, batch: list[bytes]) -> None:
+    assert split_batch(line) == batch
+
+
+def test_ids_are_compared_by_value() -> None:
+    assert request_key(Raw(b'"a"')) == request_key(Raw(rb'"\u0061"'))
+    assert request_key(Raw(b"1")) == request_key(Raw(b"1.0"))
+    assert request_key(Raw(b"1")) != request_key(Raw(b'"1"'))
+    assert request_key(Raw(b"null")) == request_key(Raw(b"null"))
+    assert request_key(Raw(b"null")) != request_key(Raw(b"0"))
+
+
+@pytest.mark.parametrize("raw", [b"true", b"[1]", b"{}"])
+def test_what_is_no_id_has_no_key(raw: bytes) -> None:
+    assert request_key(Raw(raw)) is None
+
+
+def test_values_of_the_wrong_type_count_as_empty() -> None:
+    assert table([1]) == {}
+    assert rows({"a": 1}) == []
+    assert text(5) is None
+    assert members(b"[1]") is None
+
+
+def test_text_can_always_be_stored() -> None:
+    assert text("a\ud83db") == "a\\ud83db"
+    assert text("😀") == "😀"
+
+
+def test_frames_are_written() -> None:
+    assert json.loads(request(1, "m", {"a": 2})) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "m",
+        "params": {"a": 2},
+    }
+    assert json.loads(error_response(Raw(b'"x"'), -32602, "no")) == {
+        "jsonrpc": "2.0",
+        "id": "x",
+        "error": {"code": -32602, "message": "no"},
+    }
+    assert json.loads(error_response(None, -32700, "no", [1]))["error"]["data"] == [1]

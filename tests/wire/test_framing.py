@@ -1,0 +1,36 @@
+from hypothesis import given, strategies as st
+
+from rekindle.wire.framing import LineBuffer
+
+# Small pieces of what lines are made of, so that newlines fall on every boundary.
+STREAMS = st.lists(
+    st.sampled_from([b"\n", b"\r", b"a", b"{}", "\u2028".encode(), b"\x85", b"\xff", b""])
+).map(b"".join)
+
+
+@given(STREAMS, st.lists(st.integers(0, 40)))
+def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> None:
+    buffer = LineBuffer()
+    lines: list[bytes] = []
+    start = 0
+    for cut in [*sorted(cuts), len(stream)]:
+        lines += buffer.feed(stream[start:cut])
+        start = max(start, min(cut, len(stream)))
+    *whole, rest = stream.split(b"\n")
+    assert lines == whole
+    assert buffer.rest() == rest
+
+
+@given(STREAMS)
+def test_what_comes_out_is_what_went_in(stream: bytes) -> None:
+    buffer = LineBuffer()
+    lines = buffer.feed(stream)
+    assert b"".join(line + b"\n" for line in lines) + buffer.rest() == stream
+
+
+def test_a_line_of_many_pieces_is_joined_once() -> None:
+    buffer = LineBuffer()
+    for _ in range(10_000):
+        assert buffer.feed(b"x" * 100) == []
+    assert buffer.feed(b"\n") == [b"x" * 1_000_000]
+    assert buffer.rest() == b""
