@@ -9,8 +9,9 @@ from typing import Any
 PERIOD = {"chunks": 1000, "results": 50}
 """After so many lines a stream repeats itself; a count of lines is a multiple of it."""
 
-_CHUNK_SIZE = 60
-_RESULT_SIZE = 20_000
+TEXT_SIZE = {"chunks": 60, "results": 20_000}
+"""How many bytes of text each of them carries."""
+
 _WORDS = "the quick brown fox jumps over the lazy dog and on it goes, "
 
 
@@ -29,7 +30,7 @@ def stream(what: str, session_id: str) -> list[bytes]:
 
 
 def asks(what: str, session_id: str, count: int) -> list[bytes]:
-    """Return requests of the agent, with the ids 0, 1, 2 …"""
+    """Return requests of the agent, numbered from 0 on."""
     method, params = {
         "permission": ("session/request_permission", _PERMISSION),
         "file": ("fs/read_text_file", {"path": "/home/user/project/README.md"}),
@@ -42,18 +43,18 @@ def answers(what: str, count: int) -> list[bytes]:
     """Return what the client answers to `asks`."""
     result = {
         "permission": {"outcome": {"outcome": "selected", "optionId": "once"}},
-        "file": {"content": _text(0, _CHUNK_SIZE)},
+        "file": {"content": _text(0, 60)},
     }[what]
     return [encode(id=number, result=result) for number in range(count)]
 
 
 def _chunk(number: int) -> dict[str, Any]:
-    content = {"type": "text", "text": _text(number, _CHUNK_SIZE)}
+    content = {"type": "text", "text": _text(number, TEXT_SIZE["chunks"])}
     return {"sessionUpdate": "agent_message_chunk", "content": content}
 
 
 def _result(number: int) -> dict[str, Any]:
-    content = {"type": "text", "text": _text(number, _RESULT_SIZE)}
+    content = {"type": "text", "text": _text(number, TEXT_SIZE["results"])}
     return {
         "sessionUpdate": "tool_call_update",
         "toolCallId": f"call_{number:08}",

@@ -5,7 +5,7 @@ Writes bench/RESULTS.md. Ends with 1 when a bar is not met, or a result is wrong
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,12 +16,11 @@ from client import WrongResult
 from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread
 
 _RESULTS = Path(__file__).with_name("RESULTS.md")
-_ONE_AND_EIGHT = (1, 8)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured. A tenth of each stream must be a multiple of its period."""
+    """How much is measured. A tenth of a stream must be a multiple of its period."""
 
     rounds: int = 7
     chunks: int = 200_000
@@ -34,26 +33,131 @@ class Extent:
 
     def __str__(self) -> str:
         return (
-            f"{self.rounds} rounds of {self.chunks:,} chunks, {self.asks:,} round trips and"
-            f" {self.results:,} tool results, {self.starts} of starts, {self.long_rounds} of"
-            f" {self.long:,} chunks and of {self.shared:,} by one and by eight writers."
+            f"{self.rounds} rounds of {self.chunks:,} chunks, {self.asks:,} round trips and "
+            f"{self.results:,} tool results; {self.starts} of starts; {self.long_rounds} of "
+            f"{self.long:,} chunks, and of {self.shared:,} by one writer and by eight."
         )
 
 
 _QUICK = Extent(
-    rounds=3, chunks=20_000, results=500, asks=300, starts=5, long_rounds=1, long=200_000,
-    shared=40_000,
+    rounds=3, chunks=20_000, results=500, asks=300, starts=5,
+    long_rounds=1, long=200_000, shared=40_000,
 )  # fmt: skip
 
 
-def take_turns[T](
-    rounds: int, setups: Iterable[T], measure: Callable[[T, Path], measures.Figures]
-) -> dict[str, dict[T, list[float]]]:
-    """Measure each set-up once a round, with a fresh store; return samples by figure and set-up."""
-    samples: dict[str, dict[T, list[float]]] = {}
+def main() -> int:
+    """Measure, print the report, and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small counts; writes no results")
+    parser.add_argument("--write", action="store_true", help="write the results of --quick too")
+    options = parser.parse_args()
+    extent = _QUICK if options.quick else Extent()
+    try:
+        rows = list(_rows(extent))
+    except WrongResult as error:
+        print(f"wrong result: {error}", file=sys.stderr)
+        return 1
+    report = compose(rows, str(extent))
+    print(report)
+    if options.write or not options.quick:
+        _RESULTS.write_text(report, encoding="utf-8")
+    return 0 if all(row.bar.is_met for row in rows if row.bar) else 1
+
+
+def _rows(extent: Extent) -> Iterator[Row]:
+    yield from _streaming(extent)
+    yield from _round_trips(extent)
+    yield from _starts(extent)
+    yield from _long_sessions(extent)
+    yield from _writers(extent)
+
+
+def _streaming(extent: Extent) -> Iterator[Row]:
+    least = 0.15
+    rates = _take_turns(extent.rounds, measures.stream, "chunks", extent.chunks)["rate"]
+    part = ratio(rates, "rekindle")
+    bar = Bar(f"at least {least} of direct", number(part), part >= least)
+    yield Row("streamed chunks, 1/s", rates, bar)
+    rates = _take_turns(extent.rounds, measures.stream, "results", extent.results)["mb"]
+    yield Row("tool results of 20 kB, MB/s", rates)
+
+
+def _round_trips(extent: Extent) -> Iterator[Row]:
+    most = 3
+    times = _take_turns(extent.rounds, measures.round_trips, "permission", extent.asks)
+    part = ratio(times["p50"], "rekindle")
+    bar = Bar(f"at most {most} times direct", number(part), part <= most)
+    yield Row("recorded round trip, median, µs", times["p50"], bar)
+    yield Row("recorded round trip, 99th percentile, µs", times["p99"])
+    times = _take_turns(extent.rounds, measures.round_trips, "file", extent.asks)
+    yield Row("unrecorded round trip, median, µs", times["p50"])
+    yield Row("unrecorded round trip, 99th percentile, µs", times["p99"])
+
+
+def _starts(extent: Extent) -> Iterator[Row]:
+    most_ms = 150
+    times = _take_turns(extent.starts, measures.start)["ms"]
+    rounds = [
+        mine - direct for mine, direct in zip(times["rekindle"], times["direct"], strict=True)
+    ]
+    added = median(times["rekindle"]) - median(times["direct"])
+    bar = Bar(f"adds at most {most_ms} ms", f"adds {spread(added, rounds)} ms", added <= most_ms)
+    yield Row("start to the answer to `initialize`, ms", times, bar)
+
+
+def _long_sessions(extent: Extent) -> Iterator[Row]:
+    most_mb, least = 45, 0.8
+    figures = _take_turns(extent.long_rounds, measures.long_session, extent.long)
+    of_all = f"{extent.long:,} chunks"
+    held = max(figures["resident"]["rekindle"])
+    bar = Bar(f"at most {most_mb} MB", f"{number(held)} MB", held <= most_mb)
+    yield Row(f"resident after {of_all}, MB", figures["resident"], bar, is_compared=False)
+    if "peak" in figures:
+        yield Row("the same at its peak, MB", figures["peak"], is_compared=False)
+    growth = figures["growth"]
+    part = median(growth["rekindle"])
+    bar = Bar(f"at least {least}", spread(part, growth["rekindle"]), part >= least)
+    what = f"rate of the last tenth of {of_all} / of the first"
+    yield Row(what, growth, bar, is_compared=False)
+
+
+def _writers(extent: Extent) -> Iterator[Row]:
+    one, eight = "one", "eight"
+    figures = _take_turns(
+        extent.long_rounds,
+        lambda name, store: measures.writers({one: 1, eight: 8}[name], store, extent.shared),
+        setups=(one, eight),
+    )
+    rates = figures["rate"]
+    yield Row("one writer, chunks/s", {"rekindle": rates[one]}, is_compared=False)
+    lost = sum(figures["lost"][eight])
+    part = median(rates[eight]) / median(rates[one])
+    rounds = [many / single for many, single in zip(rates[eight], rates[one], strict=True)]
+    bar = Bar(
+        "nothing lost",
+        f"{lost:,.0f} chunks lost; the rate is {spread(part, rounds)} of one writer's",
+        lost == 0,
+    )
+    what = "eight writers of one store, chunks/s in all"
+    yield Row(what, {"rekindle": rates[eight]}, bar, is_compared=False)
+
+
+def _take_turns(
+    rounds: int,
+    measure: Callable[..., measures.Figures],
+    *arguments: object,
+    setups: tuple[str, ...] = SETUPS,
+) -> dict[str, Samples]:
+    """Measure each set-up once a round, each time with a fresh store; return all figures."""
+    figures: dict[str, Samples] = {}
     for _ in range(rounds):
         for setup in setups:
             with TemporaryDirectory(prefix="rekindle-bench-") as folder:
-                for figure, value in measure(setup, Path(folder) / "store.db").items():
-                    samples.setdefault(figure, {}).setdefault(setup, []).append(value)
-    return samples
+                found = measure(setup, Path(folder) / "store.db", *arguments)
+            for figure, value in found.items():
+                figures.setdefault(figure, {}).setdefault(setup, []).append(value)
+    return figures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,12 +5,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 
+import lines
 from client import Client, WrongResult
-from memory import peak_mb, resident_mb
+from memory import held_mb
 from setups import connected
 from stored import count_asks, count_stream
 
 Figures = dict[str, float]
+
+_MB = 1_000_000
 
 
 def start(setup: str, store: Path) -> Figures:
@@ -22,7 +25,7 @@ def start(setup: str, store: Path) -> Figures:
 
 
 def stream(setup: str, store: Path, what: str, count: int) -> Figures:
-    """Return how many updates come through in a second, once all is warm."""
+    """Return how many updates come through in a second, and their text, once all is warm."""
     warm_up = count // 10
     with connected(setup, store) as connection:
         client = _ready(connection.client)
@@ -30,7 +33,8 @@ def stream(setup: str, store: Path, what: str, count: int) -> Figures:
         came = client.stream(what, count)
     if setup == "rekindle":
         _demand(warm_up + count, count_stream(store, client.session_id, what), what)
-    return {"rate": _rate(came, 0, count)}
+    rate = _rate(came, 0, count)
+    return {"rate": rate, "mb": rate * lines.TEXT_SIZE[what] / _MB}
 
 
 def round_trips(setup: str, store: Path, what: str, count: int) -> Figures:
@@ -54,8 +58,7 @@ def long_session(setup: str, store: Path, count: int) -> Figures:
         tenth = count // 10
         figures = {"growth": _rate(came, count - tenth, count) / _rate(came, 0, tenth)}
         if setup == "rekindle":
-            figures["resident"] = resident_mb(connection.pid)
-            figures["peak"] = peak_mb(connection.pid)
+            figures |= held_mb(connection.pid)
     if setup == "rekindle":
         _demand(count, count_stream(store, client.session_id, "chunks"), "chunks")
     return figures

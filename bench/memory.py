@@ -1,4 +1,4 @@
-"""How much memory a process holds. From /proc, or from `ps` where there is none."""
+"""How much memory a process holds: from /proc, or from `ps` where there is none."""
 
 import re
 import subprocess
@@ -7,23 +7,14 @@ from pathlib import Path
 _MB = 1_000_000
 
 
-def resident_mb(pid: int) -> float:
-    """Return what the process has in memory now."""
-    kib = _status(pid, "VmRSS")
-    if kib is None:
-        kib = int(subprocess.check_output(("ps", "-o", "rss=", "-p", str(pid))))  # noqa: S607
-    return kib * 1024 / _MB
-
-
-def peak_mb(pid: int) -> float | None:
-    """Return the most that it ever had, where the system tells."""
-    kib = _status(pid, "VmHWM")
-    return None if kib is None else kib * 1024 / _MB
-
-
-def _status(pid: int, name: str) -> int | None:
-    path = Path(f"/proc/{pid}/status")
-    if not path.exists():
-        return None
-    found = re.search(rf"^{name}:\s+(\d+) kB", path.read_text(encoding="ascii"), re.MULTILINE)
-    return int(found[1]) if found else None
+def held_mb(pid: int) -> dict[str, float]:
+    """Return what is `resident` now and, where the system tells, what was at its `peak`."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        kib = subprocess.check_output(("ps", "-o", "rss=", "-p", str(pid)))  # noqa: S607
+        return {"resident": int(kib) * 1024 / _MB}
+    kibs = dict(re.findall(r"(\w+):\s+(\d+) kB", status.read_text(encoding="ascii")))
+    return {
+        "resident": int(kibs["VmRSS"]) * 1024 / _MB,
+        "peak": int(kibs["VmHWM"]) * 1024 / _MB,
+    }

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import lines
 from client import WrongResult
-
 from rekindle.model import Kind
 from rekindle.store.sqlite import SqliteStore
 

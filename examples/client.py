@@ -6,6 +6,7 @@ permissions. It knows nothing of Rekindle: to the client, `rekindle run -- AGENT
 
 import json
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -71,6 +72,8 @@ class Client:
         self._last_id += 1
         self._send({"id": self._last_id, "method": method, "params": params})
         for line in self.process.stdout or ():
+            if not line.endswith(b"\n"):
+                break  # it ended in the middle of a line
             self.messages += 1
             match json.loads(line):
                 case {"method": "session/update", "params": {"update": update}}:
@@ -79,8 +82,8 @@ class Client:
                     option = self.choose(wanted["toolCall"], wanted["options"])
                     outcome = {"outcome": "selected", "optionId": option["optionId"]}
                     self._send({"id": asked, "result": {"outcome": outcome}})
-                case {"method": method, "id": asked}:
-                    error = {"code": -32601, "message": f"this client has no {method}"}
+                case {"method": other, "id": asked}:
+                    error = {"code": -32601, "message": f"no method {other!r}"}
                     self._send({"id": asked, "error": error})
                 case {"id": self._last_id, "result": result}:
                     return result
@@ -92,13 +95,10 @@ class Client:
 
     def _send(self, message: Json) -> None:
         self.messages += 1
-        line = json.dumps({"jsonrpc": "2.0", **message}) + "\n"
-        try:
-            self.process.stdin.write(line.encode())
+        with suppress(BrokenPipeError):  # an agent that has ended: reading will tell
+            self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # the agent has ended: reading will tell
-            
+
     def _last_words(self) -> str:
         lines = self._stderr.read_text(encoding="utf-8", errors="replace").splitlines()
         return f": {lines[-1]}" if lines else ""

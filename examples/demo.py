@@ -1,7 +1,7 @@
 """See Rekindle work: a conversation, everything killed in the middle, and all of it still there.
 
-This script plays the editor: a small ACP client that starts an agent through Rekindle. It
-uses nothing of Rekindle but the commands that it shows, and leaves nothing behind.
+This script plays the editor. It uses nothing of Rekindle but the commands that it shows, in
+a temporary folder, and leaves nothing behind.
 """
 
 import argparse
@@ -16,26 +16,24 @@ import sysconfig
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from client import AgentError, Client, Json
 from rekindle.store.location import locate
 
 GREETING = "Hello! Today I am tidying up my shopping notes."
 TASK = "Think, plan, then edit notes.txt: oat milk, please."
-LONG_ONE = "Count to 1000, and I pull the plug before you get there."
+LONG_ONE = "Count to 1000. I will pull the plug before you get there."
 CHUNKS_BEFORE_THE_KILL = 50
 PATIENCE_SECONDS = 60
 WIDTH = 80
 
-Json = dict[str, Any]
-
 
 class DemoError(Exception):
-    """The demo cannot go on, or has not shown what it promised; the message says why."""
+    """The demo cannot go on, or has not shown what it promised."""
 
 
 class Screen:
@@ -48,17 +46,16 @@ class Screen:
         self._width = min(self._console.width, WIDTH)
         self._column = 0
         self._speaker: object = None
-        self._steps_done: set[str] = set()
 
     def say(
         self, speaker: object, words: str, style: str = "", mark: str = "  ", pace: float = 0
     ) -> None:
-        """Let `speaker` begin or go on; `pace` is how long a letter takes."""
+        """Let `speaker` begin or go on; `pace` is how many seconds a letter takes."""
         if speaker != self._speaker:
             self.end_line()
             self._speaker = speaker
             self._put(mark, style)
-        for word in re.findall(r"\n|[^\S\n]+|\S+", printable(words)):
+        for word in re.findall(r"\n|[^\S\n]+|\S+", _printable(words)):
             if word == "\n" or self._column + cell_len(word) > self._width:
                 self._put("\n" + " " * len(mark))
                 if word.isspace():
@@ -79,29 +76,12 @@ class Screen:
         self.line()
         self.line(f"── {words} ".ljust(self._width, "─"), "bold")
 
-    def command(self, arguments: list[str]) -> None:
+    def command(self, *arguments: str) -> None:
         """Show a command line."""
         self.line()
-        self.say("shell", shlex.join(arguments), "bold green", mark="$ ", pace=0.01)
+        self.say("shell", shlex.join(arguments), "bold green", mark="$ ", pace=0.015)
         self.end_line()
-
-    def update(self, update: Json, title: str) -> None:
-        """Show an update of the agent. `title` is that of the tool call, if it is one."""
-        match update:
-            case {"sessionUpdate": "agent_message_chunk", "content": {"text": words}}:
-                self.say("agent", words)
-            case {"sessionUpdate": "agent_thought_chunk", "content": {"text": words}}:
-                self.say("thought", words, "dim italic", mark="~ ")
-            case {"sessionUpdate": "plan", "entries": steps}:
-                self._plan(steps)
-            case {"sessionUpdate": "tool_call", "content": [{"type": "diff"} as diff]}:
-                self.line(title, "yellow", mark="● ")
-                self.line(diff["oldText"].strip(), "red", mark="    - ")
-                self.line(diff["newText"].strip(), "green", mark="    + ")
-            case {"sessionUpdate": "tool_call_update", "status": "completed"}:
-                self.line(title, "green", mark="✓ ")
-            case _:
-                pass  # there are more kinds; an editor shows what it knows
+        self.pause(0.2)
 
     def end_line(self) -> None:
         """End the line that was begun, if there is one."""
@@ -114,120 +94,216 @@ class Screen:
         if seconds and self.is_watched:
             time.sleep(seconds)
 
-    def _plan(self, steps: list[Json]) -> None:
-        """Show which steps were done since the plan was last told."""
-        if all(step["status"] != "completed" for step in steps):
-            self.line(f"Plan: {len(steps)} steps", "magenta", mark="☰ ")
-        for step in steps:
-            if step["status"] == "completed" and step["content"] not in self._steps_done:
-                self._steps_done.add(step["content"])
-                self.line(step["content"], "magenta", mark="  ✓ ")
-
     def _put(self, words: str, style: str = "") -> None:
         _, newline, last = words.rpartition("\n")
         self._column = cell_len(last) + (0 if newline else self._column)
         self._console.print(Text(words, style), end="")
 
 
-def printable(words: str) -> str:
+def _printable(words: str) -> str:
     """Show what others say as text alone: a terminal would obey control characters."""
     return "".join(char if char.isprintable() or char == "\n" else "�" for char in words)
 
 
-class Editor:
-    """The client's half of ACP, as small as can be. It remembers what it has seen."""
+class Editor(Client):
+    """Shows what the agent tells, and keeps count of it, to compare it with the store."""
 
     def __init__(self, screen: Screen, command: list[str], home: Path, environ: Json) -> None:
-        self.messages = 0
-        """How many were sent or received, of any kind."""
+        super().__init__(command, home, environ)
         self.updates = 0
-        self.kill_at: int | None = None
         self.text = ""
-        """All that was said, by either side, and thought."""
+        self.kill_at: int | None = None
+        self.killed: list[int] = []
         self._screen = screen
         self._home = home
-        self._titles: Json = {}
-        with (home / "stderr.txt").open("wb") as stderr:
-            self._rekindle = subprocess.Popen(
-                command,
-                cwd=home,
-                env=environ,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,  # Ctrl-C is meant for us, and we see to the rest
-            )
+        self._titles: dict[str, str] = {}
+        self._steps_done: set[str] = set()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
-
-    def prompt(self, session_id: str, words: str) -> Json | None:
-        """Say something to the agent, and watch the turn."""
+    def prompt(self, session_id: str, words: str) -> str:
+        """Type a prompt, and watch the turn."""
+        self._screen.end_line()
         self._screen.line()
         self._screen.pause(0.4)
         self._screen.say("user", words, "bold cyan", mark="> ", pace=0.015)
         self._screen.end_line()
         self.text += words
-        block = {"type": "text", "text": words}
-        return self.ask("session/prompt", {"sessionId": session_id, "prompt": [block]})
+        return super().prompt(session_id, words)
 
-    def ask(self, method: str, params: Json) -> Json | None:
-        """Send a request and return its result, or None if the kill came first."""
-        self._send({"id": method, "method": method, "params": params})
-        for line in self._rekindle.stdout:
-            self.messages += 1
-            match json.loads(line):
-                case {"method": "session/update", "params": {"update": update}}:
-                    self._update(update)
-                case {"method": "session/request_permission", "id": asked, "params": wanted}:
-                    self._send({"id": asked, "result": {"outcome": self._allow(wanted)}})
-                case {"id": answered, "result": result} if answered == method:
-                    return result
-                case {"id": _, "error": {"message": reason}}:
-                    raise DemoError(f"{method} failed: {reason}")
-        if self._rekindle.wait() == -signal.SIGKILL:
-            return None
-        raise DemoError(f"rekindle ended: {last_line((self._home / 'stderr.txt').read_bytes())}")
-
-    @property
-    def pids(self) -> list[int]:
-        """The process ids of rekindle and, from its log, of the agent."""
-        log = self._home / "run.log"
-        started = re.search(r"started agent (\d+)", log.read_text() if log.exists() else "")
-        return [self._rekindle.pid, *([int(started[1])] if started else [])]
-
-    def kill(self) -> None:
-        """Kill rekindle and the agent, if they run. Nobody gets to say goodbye."""
-        if self._rekindle.poll() is None:
-            for pid in self.pids:
-                os.kill(pid, signal.SIGKILL)
-            self._rekindle.wait()
-
-    def _send(self, message: Json) -> None:
-        self.messages += 1
-        self._rekindle.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        self._rekindle.stdin.flush()
-
-    def _update(self, update: Json) -> None:
+    def on_update(self, update: Json) -> None:
+        """Show an update, and count it."""
         self.updates += 1
-        if update["sessionUpdate"] in {"agent_message_chunk", "agent_thought_chunk"}:
-            self.text += update["content"]["text"]
-        call_id = update.get("toolCallId")
-        if "title" in update:
-            self._titles[call_id] = update["title"].replace(f"{self._home}/", "~/")
-        self._screen.update(update, self._titles.get(call_id, ""))
+        match update:
+            case {"sessionUpdate": "agent_message_chunk", "content": {"text": words}}:
+                self.text += words
+                self._screen.say("agent", words)
+            case {"sessionUpdate": "agent_thought_chunk", "content": {"text": words}}:
+                self.text += words
+                self._screen.say("thought", words, "dim italic", mark="~ ")
+            case {"sessionUpdate": "plan", "entries": steps}:
+                self._plan(steps)
+            case {"sessionUpdate": "tool_call", "toolCallId": call_id, "title": title}:
+                self._titles[call_id] = title.replace(f"{self._home}/", "~/")
+                self._screen.line(self._titles[call_id], "yellow", mark="● ")
+                for diff in update.get("content", []):
+                    self._screen.line(diff["oldText"].strip(), "red", mark="    - ")
+                    self._screen.line(diff["newText"].strip(), "green", mark="    + ")
+            case {"sessionUpdate": "tool_call_update", "status": "completed"}:
+                self._screen.line(self._titles[update["toolCallId"]], "green", mark="✓ ")
+            case _:
+                pass  # there are more kinds; a client shows those it knows
         if self.updates == self.kill_at:
             self.kill()
 
-    def _allow(self, wanted: Json) -> Json:
-        """Answer as a trusting user would."""
-        names = " / ".join(option["name"] for option in wanted["options"])
-        chosen = next(option for option in wanted["options"] if option["kind"] == "allow_once")
-        self._screen.say("question", f"May I? {names}", "yellow", mark="? ")
-        self._screen.pause(0.8)
-        self._screen.say("question", f" → {chosen['name']}", "bold cyan")
-        self._screen.end_line()
-        return {"outcome": "selected", "optionId": chosen["optionId"]}
+    def choose(self, call: Json, options: list[Json]) -> Json:
+        """Allow it, as a trusting user would."""
+        chosen = next(option for option in options if option["kind"] == "allow_once")
+        names = " / ".join(option["name"] for option in options)
+        self._screen.say(call["toolCallId"], f"May I? {names}", "yellow", mark="? ")
+        self._screen.pause(0.9)
+        self._screen.say(call["toolCallId"], f"  > {chosen['name']}", "bold cyan")
+        return chosen
+
+    def kill(self) -> None:
+        """Kill rekindle and the agent. Neither gets to say goodbye."""
+        if self.process.poll() is not None:
+            return
+        log = self._home / "run.log"
+        started = re.findall(r"started agent (\d+)", log.read_text() if log.exists() else "")
+        self.killed = [self.process.pid, *map(int, started)]
+        for pid in self.killed:
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def _plan(self, steps: list[Json]) -> None:
+        """Show which steps were done since the plan was last told."""
+        done = {step["content"] for step in steps if step["status"] == "completed"}
+        if not done:
+            self._screen.line(f"Plan: {len(steps)} steps", "magenta", mark="☰ ")
+        for step in steps:
+            if step["content"] in done - self._steps_done:
+                self._screen.line(step["content"], "magenta", mark="  ✓ ")
+        self._steps_done = done
+
+
+def tell(screen: Screen, home: Path) -> None:
+    """Tell the whole story. Raises DemoError, AgentError, OSError."""
+    scripts = sysconfig.get_path("scripts")
+    environ = os.environ | {
+        "HOME": str(home),
+        "PATH": f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}",
+        "REKINDLE_STORE": str(home / "sessions.db"),
+    }
+    screen.line("Rekindle keeps what you and your coding agent say and do. To show it, this")
+    screen.line("script plays an editor, and kills everything in the middle of an answer.")
+    screen.line("(It uses a store in a temporary folder; your own is not touched.)", "dim")
+
+    screen.heading("A conversation")
+    # Even when watched by nobody the agent must not be done before it is killed.
+    delay = "0.07" if screen.is_watched else "0.01"
+    agent = ["rekindle", "example-agent", "--delay", delay]
+    command = ["rekindle", "run", "--log", "run.log", "--", *agent]
+    screen.command(*command)
+    with Editor(screen, command, home, environ) as editor:
+        session_id = editor.open_session(home / "shopping")
+        editor.prompt(session_id, GREETING)
+        editor.prompt(session_id, TASK)
+        editor.kill_at = editor.updates + CHUNKS_BEFORE_THE_KILL
+        try:
+            editor.prompt(session_id, LONG_ONE)
+        except AgentError:
+            if not editor.killed:
+                raise
+    screen.end_line()
+    screen.command("kill", "-9", *map(str, editor.killed))
+    screen.line("Rekindle and the agent are gone, in mid-sentence. Neither could save anything.")
+
+    screen.heading("The next morning")
+    short_id = session_id[:12]
+    run(screen, environ, "rekindle", "list")
+    screen.pause(1)
+    run(screen, environ, "rekindle", "show", short_id)
+
+    screen.heading("Is anything missing?")
+    output = run(screen, environ, "rekindle", "show", "--json", short_id, is_shown=False)
+    compare(screen, editor, json.loads(output))
+
+    screen.heading("Your turn")
+    screen.line()
+    screen.line("Where your editor is told how to start the agent, put Rekindle before it:")
+    screen.line("rekindle run -- your-agent", "bold green", mark="    ")
+    store = str(locate(None)).replace(str(Path.home()), "~", 1)
+    screen.line(f"Your sessions are then kept in {store}")
+    screen.line("for `rekindle list` and `rekindle show`.")
+
+
+def run(screen: Screen, environ: Json, *command: str, is_shown: bool = True) -> str:
+    """Show and run a command; return its output if it is not shown. Raises DemoError."""
+    screen.command(*command)
+    done = subprocess.run(
+        command,
+        env=environ,
+        stdout=None if is_shown else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        timeout=PATIENCE_SECONDS,
+        start_new_session=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise DemoError(f"{shlex.join(command)} failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+def compare(screen: Screen, editor: Editor, kept: Json) -> None:
+    """Compare what the editor has seen with the store. Raises DemoError."""
+    blocks = [
+        block
+        for turn in kept["conversation"]
+        for item in turn["items"]
+        if item["type"] == "message"
+        for block in item["content"]
+    ]
+    text = "".join(block["text"] for block in blocks)
+    # Every message of a session is an entry; `initialize` and its answer belong to none.
+    others = editor.messages - 2 - editor.updates
+    updates = kept["entries"] - others
+    screen.line(f"{'':26}{'the editor saw':>16}{'the store has':>16}", "dim")
+    screen.line(f"{'  updates from the agent':26}{editor.updates:16}{updates:16}")
+    screen.line(f"{'  characters of text':26}{len(editor.text):16}{len(text):16}")
+    screen.line()
+    if updates < editor.updates or not text.startswith(editor.text):
+        raise DemoError("something that the editor saw is missing in the store")
+    screen.line("Nothing is missing, and the text is the same to the letter.", "bold green", "✓ ")
+    if updates > editor.updates:
+        screen.line("(What the store has more was recorded, but not yet passed on.)", "dim")
+
+
+def main() -> int:
+    """Tell the story; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fast", action="store_true", help="do not wait for the eye")
+    screen = Screen(is_fast=parser.parse_args().fast)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(PATIENCE_SECONDS)
+    try:
+        with TemporaryDirectory(prefix="rekindle-demo-") as home:
+            tell(screen, Path(home))
+    except KeyboardInterrupt:
+        screen.end_line()
+        screen.line("Stopped. Nothing is left behind.")
+        return 130
+    except (AgentError, DemoError, OSError, ValueError, subprocess.SubprocessError) as error:
+        screen.end_line()
+        screen.line(f"The demo failed: {error}", "bold red", mark="✗ ")
+        return 1
+    return 0
+
+
+def _give_up(*_: object) -> None:
+    raise DemoError(f"not done after {PATIENCE_SECONDS} seconds")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
