@@ -32,8 +32,10 @@ class Client:
         params = {"cwd": "/home/user/project", "mcpServers": []}
         self.session_id = self._call("session/new", params)["sessionId"]
 
-    def stream(self, what: str, count: int) -> list[tuple[float, float]]:
-        """Have updates streamed; return a time and how many had come by then, for each read."""
+    def stream(
+        self, what: str, count: int, *, is_flushed: bool = False
+    ) -> list[tuple[float, float]]:
+        """Have updates streamed, flushed one by one or not; return a time and how many had come by then, for each read."""
         period = lines.stream(what, self.session_id)
         size = len(period[0])
         block = b"".join(period)
@@ -41,7 +43,7 @@ class Client:
         expected = block * (2 + _READ // len(block))
         total = count * size
         got = 0
-        self._prompt(f"stream {what} {count}")
+        self._prompt(f"stream {what} {count} {is_flushed:d}")
         came = [(perf_counter(), 0.0)]
         while got < total:
             data = self._read(min(_READ, total - got))
@@ -52,11 +54,11 @@ class Client:
         self._end_turn()
         return came
 
-    def ask(self, what: str, count: int) -> tuple[float, float]:
-        """Answer the agent's requests; return the median and the 99th percentile in µs."""
+    def ask(self, what: str, count: int, core: int) -> tuple[float, float]:
+        """Answer what the agent asks from that core; return the median and 99th percentile in µs."""
         asks = lines.asks(what, self.session_id, count)
         answers = lines.answers(what, count)
-        self._prompt(f"ask {what} {count}")
+        self._prompt(f"ask {what} {count} {core}")
         for ask, answer in zip(asks, answers, strict=True):
             if (line := self._read_line()) != ask:
                 raise WrongResult(f"expected {ask!r}, got {line!r}")

@@ -4,6 +4,7 @@ Made before the clock starts, so that neither side spends time on them while it 
 """
 
 import json
+from functools import cache
 from typing import Any
 
 PERIOD = {"chunks": 1000, "results": 50}
@@ -20,6 +21,7 @@ def encode(**members: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}, separators=(",", ":")).encode() + b"\n"
 
 
+@cache
 def stream(what: str, session_id: str) -> list[bytes]:
     """Return one period of updates, all of one length and no two alike."""
     update = {"chunks": _chunk, "results": _result}[what]

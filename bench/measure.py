@@ -84,14 +84,17 @@ def _streaming(extent: Extent) -> Iterator[Row]:
 
 def _round_trips(extent: Extent) -> Iterator[Row]:
     most = 3
-    times = _take_turns(extent.rounds, measures.round_trips, "permission", extent.asks)
+    times = _take_turns(extent.rounds, measures.round_trips, "permission", extent.asks, 2)
     part = ratio(times["p50"], "rekindle")
     bar = Bar(f"at most {most} times direct", number(part), part <= most)
     yield Row("recorded round trip, median, µs", times["p50"], bar)
     yield Row("recorded round trip, 99th percentile, µs", times["p99"])
-    times = _take_turns(extent.rounds, measures.round_trips, "file", extent.asks)
+    times = _take_turns(extent.rounds, measures.round_trips, "file", extent.asks, 2)
     yield Row("unrecorded round trip, median, µs", times["p50"])
     yield Row("unrecorded round trip, 99th percentile, µs", times["p99"])
+    for what, kind in (("recorded", "permission"), ("unrecorded", "file")):
+        times = _take_turns(extent.rounds, measures.round_trips, kind, extent.asks, 1)
+        yield Row(f"{what} round trip on one core, median, µs", times["p50"])
 
 
 def _starts(extent: Extent) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from time import perf_counter
 
 import lines
 from client import Client, WrongResult
+from cores import first_and_last, staying_on
 from memory import held_mb
 from setups import connected
 from stored import count_asks, count_stream
@@ -37,13 +38,22 @@ def stream(setup: str, store: Path, what: str, count: int) -> Figures:
     return {"rate": rate, "mb": rate * lines.TEXT_SIZE[what] / _MB}
 
 
-def round_trips(setup: str, store: Path, what: str, count: int) -> Figures:
-    """Return the median and the 99th percentile in µs, once all is warm."""
+def round_trips(setup: str, store: Path, what: str, count: int, cores: int) -> Figures:
+    """Return the median and the 99th percentile in µs, once all is warm.
+
+    With one core, everything shares it. With two, client and agent have one each, and
+    what is between them runs where it likes.
+    """
     warm_up = count // 10
-    with connected(setup, store) as connection:
-        client = _ready(connection.client)
-        client.ask(what, warm_up)
-        p50, p99 = client.ask(what, count)
+    first, last = first_and_last()
+    with ExitStack() as stack:
+        if cores == 1:
+            stack.enter_context(staying_on(first))
+        client = _ready(stack.enter_context(connected(setup, store)).client)
+        stack.enter_context(staying_on(first))
+        agent_core = first if cores == 1 else last
+        client.ask(what, warm_up, agent_core)
+        p50, p99 = client.ask(what, count, agent_core)
     if setup == "rekindle":
         recorded = warm_up + count if what == "permission" else 0
         _demand(recorded, count_asks(store, client.session_id), what)
@@ -54,13 +64,14 @@ def long_session(setup: str, store: Path, count: int) -> Figures:
     """Return the rate of the last tenth against the first's, and the memory held at the end."""
     with connected(setup, store) as connection:
         client = _ready(connection.client)
-        came = client.stream("chunks", count)
         tenth = count // 10
+        client.stream("chunks", tenth)
+        came = client.stream("chunks", count)
         figures = {"growth": _rate(came, count - tenth, count) / _rate(came, 0, tenth)}
         if setup == "rekindle":
             figures |= held_mb(connection.pid)
     if setup == "rekindle":
-        _demand(count, count_stream(store, client.session_id, "chunks"), "chunks")
+        _demand(tenth + count, count_stream(store, client.session_id, "chunks"), "chunks")
     return figures
 
 

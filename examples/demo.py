@@ -8,12 +8,12 @@ import argparse
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
 import sysconfig
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,11 +24,10 @@ from rich.text import Text
 from client import AgentError, Client, Json
 from rekindle.store.location import locate
 
-GREETING = "Hello! Today I am tidying up my shopping notes."
+GREETING = "Hello! Help me with my notes."
 TASK = "Think, plan, then edit notes.txt: oat milk, please."
 LONG_ONE = "Count to 1000. I will pull the plug before you get there."
-CHUNKS_BEFORE_THE_KILL = 50
-PATIENCE_SECONDS = 60
+UPDATES_BEFORE_THE_KILL = 47
 WIDTH = 80
 
 
@@ -69,19 +68,17 @@ class Screen:
         self.say(object(), words, style, mark)
         self._put("\n")
 
+    def typed(self, words: str, style: str, mark: str) -> None:
+        """Print something that the user types."""
+        self.line()
+        self.say("user", words, style, mark, pace=0.01)
+        self.end_line()
+
     def heading(self, words: str) -> None:
         """Begin a new part."""
-        self.end_line()
         self.pause(0.7)
         self.line()
-        self.line(f"── {words} ".ljust(self._width, "─"), "bold")
-
-    def command(self, *arguments: str) -> None:
-        """Show a command line."""
-        self.line()
-        self.say("shell", shlex.join(arguments), "bold green", mark="$ ", pace=0.015)
-        self.end_line()
-        self.pause(0.2)
+        self.line(f"━━ {words} ".ljust(self._width, "━"), "bold")
 
     def end_line(self) -> None:
         """End the line that was begun, if there is one."""
@@ -106,13 +103,13 @@ def _printable(words: str) -> str:
 
 
 class Editor(Client):
-    """Shows what the agent tells, and keeps count of it, to compare it with the store."""
+    """Shows what the agent tells, and keeps count of it, to be compared with the store."""
 
-    def __init__(self, screen: Screen, command: list[str], home: Path, environ: Json) -> None:
-        super().__init__(command, home, environ)
+    def __init__(self, screen: Screen, command: str, home: Path, environ: dict[str, str]) -> None:
+        super().__init__(command.split(), home, environ)
         self.updates = 0
         self.text = ""
-        self.kill_at: int | None = None
+        self.kill_at = -1
         self.killed: list[int] = []
         self._screen = screen
         self._home = home
@@ -121,11 +118,8 @@ class Editor(Client):
 
     def prompt(self, session_id: str, words: str) -> str:
         """Type a prompt, and watch the turn."""
-        self._screen.end_line()
-        self._screen.line()
         self._screen.pause(0.4)
-        self._screen.say("user", words, "bold cyan", mark="> ", pace=0.015)
-        self._screen.end_line()
+        self._screen.typed(words, "bold cyan", mark="> ")
         self.text += words
         return super().prompt(session_id, words)
 
@@ -144,9 +138,10 @@ class Editor(Client):
             case {"sessionUpdate": "tool_call", "toolCallId": call_id, "title": title}:
                 self._titles[call_id] = title.replace(f"{self._home}/", "~/")
                 self._screen.line(self._titles[call_id], "yellow", mark="● ")
-                for diff in update.get("content", []):
-                    self._screen.line(diff["oldText"].strip(), "red", mark="    - ")
-                    self._screen.line(diff["newText"].strip(), "green", mark="    + ")
+                for part in update.get("content", []):
+                    if part["type"] == "diff":
+                        self._screen.line(part["oldText"].strip(), "red", mark="    - ")
+                        self._screen.line(part["newText"].strip(), "green", mark="    + ")
             case {"sessionUpdate": "tool_call_update", "status": "completed"}:
                 self._screen.line(self._titles[update["toolCallId"]], "green", mark="✓ ")
             case _:
@@ -159,19 +154,20 @@ class Editor(Client):
         chosen = next(option for option in options if option["kind"] == "allow_once")
         names = " / ".join(option["name"] for option in options)
         self._screen.say(call["toolCallId"], f"May I? {names}", "yellow", mark="? ")
-        self._screen.pause(0.9)
-        self._screen.say(call["toolCallId"], f"  > {chosen['name']}", "bold cyan")
+        self._screen.pause(0.8)
+        self._screen.say(call["toolCallId"], f" → {chosen['name']}", "bold cyan")
         return chosen
 
     def kill(self) -> None:
-        """Kill rekindle and the agent. Neither gets to say goodbye."""
+        """Kill rekindle and the agent, if they run. Neither gets to say goodbye."""
         if self.process.poll() is not None:
             return
         log = self._home / "run.log"
         started = re.findall(r"started agent (\d+)", log.read_text() if log.exists() else "")
         self.killed = [self.process.pid, *map(int, started)]
         for pid in self.killed:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
     def _plan(self, steps: list[Json]) -> None:
@@ -187,122 +183,110 @@ class Editor(Client):
 
 def tell(screen: Screen, home: Path) -> None:
     """Tell the whole story. Raises DemoError, AgentError, OSError."""
-    scripts = sysconfig.get_path("scripts")
-    environ = os.environ | {
-        "HOME": str(home),
-        "PATH": f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}",
-        "REKINDLE_STORE": str(home / "sessions.db"),
-    }
+    path = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+    mine = {"HOME": home, "PATH": os.pathsep.join(path), "REKINDLE_STORE": home / "sessions.db"}
+    environ = os.environ | {name: str(value) for name, value in mine.items()}
     screen.line("Rekindle keeps what you and your coding agent say and do. To show it, this")
     screen.line("script plays an editor, and kills everything in the middle of an answer.")
-    screen.line("(It uses a store in a temporary folder; your own is not touched.)", "dim")
+    screen.line("(The store is in a temporary folder; your own is not touched.)", "dim")
 
     screen.heading("A conversation")
-    # Even when watched by nobody the agent must not be done before it is killed.
-    delay = "0.07" if screen.is_watched else "0.01"
-    agent = ["rekindle", "example-agent", "--delay", delay]
-    command = ["rekindle", "run", "--log", "run.log", "--", *agent]
-    screen.command(*command)
+    # Also when nobody watches, the agent must not be done before it is killed.
+    delay = 0.06 if screen.is_watched else 0.01
+    command = f"rekindle run --log run.log -- rekindle example-agent --delay {delay}"
+    screen.typed(command, "bold green", mark="$ ")
     with Editor(screen, command, home, environ) as editor:
         session_id = editor.open_session(home / "shopping")
         editor.prompt(session_id, GREETING)
         editor.prompt(session_id, TASK)
-        editor.kill_at = editor.updates + CHUNKS_BEFORE_THE_KILL
+        editor.kill_at = editor.updates + UPDATES_BEFORE_THE_KILL
         try:
             editor.prompt(session_id, LONG_ONE)
         except AgentError:
             if not editor.killed:
                 raise
-    screen.end_line()
-    screen.command("kill", "-9", *map(str, editor.killed))
-    screen.line("Rekindle and the agent are gone, in mid-sentence. Neither could save anything.")
+    pids = " ".join(map(str, editor.killed))
+    screen.typed(f"kill -9 {pids}    # rekindle and the agent", "bold red", mark="$ ")
+    screen.line("Both are gone, in mid-sentence. Nobody was given the time to save anything.")
 
-    screen.heading("The next morning")
-    short_id = session_id[:12]
-    run(screen, environ, "rekindle", "list")
-    screen.pause(1)
-    run(screen, environ, "rekindle", "show", short_id)
+    screen.heading("What is left")
+    run(screen, "rekindle list", environ)
+    screen.pause(0.7)
+    run(screen, f"rekindle show {session_id[:12]}", environ)
 
     screen.heading("Is anything missing?")
-    output = run(screen, environ, "rekindle", "show", "--json", short_id, is_shown=False)
-    compare(screen, editor, json.loads(output))
+    kept = run(screen, f"rekindle show --json {session_id[:12]}", environ, stdout=subprocess.PIPE)
+    compare(screen, editor, json.loads(kept))
 
     screen.heading("Your turn")
     screen.line()
-    screen.line("Where your editor is told how to start the agent, put Rekindle before it:")
+    screen.line("Put Rekindle before your agent, where your editor is told how to start it:")
     screen.line("rekindle run -- your-agent", "bold green", mark="    ")
     store = str(locate(None)).replace(str(Path.home()), "~", 1)
-    screen.line(f"Your sessions are then kept in {store}")
-    screen.line("for `rekindle list` and `rekindle show`.")
+    screen.line(f"Sessions are then kept in {store}")
+    screen.line("(Kept, listed and shown, so far: the agent itself still starts afresh.)", "dim")
 
 
-def run(screen: Screen, environ: Json, *command: str, is_shown: bool = True) -> str:
-    """Show and run a command; return its output if it is not shown. Raises DemoError."""
-    screen.command(*command)
+def run(screen: Screen, command: str, environ: dict[str, str], stdout: int | None = None) -> str:
+    """Show and run a command; return its output if that is not shown. Raises DemoError."""
+    screen.typed(command, "bold green", mark="$ ")
     done = subprocess.run(
-        command,
+        command.split(),
         env=environ,
-        stdout=None if is_shown else subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        timeout=PATIENCE_SECONDS,
         start_new_session=True,
         check=False,
     )
     if done.returncode != 0:
-        raise DemoError(f"{shlex.join(command)} failed: {done.stderr.strip().splitlines()[-1:]}")
+        reason = done.stderr.splitlines() or [f"exit code {done.returncode}"]
+        raise DemoError(f"{command}: {reason[-1]}")
     return done.stdout
 
 
 def compare(screen: Screen, editor: Editor, kept: Json) -> None:
-    """Compare what the editor has seen with the store. Raises DemoError."""
-    blocks = [
-        block
-        for turn in kept["conversation"]
-        for item in turn["items"]
-        if item["type"] == "message"
-        for block in item["content"]
-    ]
-    text = "".join(block["text"] for block in blocks)
-    # Every message of a session is an entry; `initialize` and its answer belong to none.
-    others = editor.messages - 2 - editor.updates
-    updates = kept["entries"] - others
-    screen.line(f"{'':26}{'the editor saw':>16}{'the store has':>16}", "dim")
-    screen.line(f"{'  updates from the agent':26}{editor.updates:16}{updates:16}")
-    screen.line(f"{'  characters of text':26}{len(editor.text):16}{len(text):16}")
+    """Compare what the editor has seen with what the store has. Raises DemoError."""
+    items = [item for turn in kept["conversation"] for item in turn["items"]]
+    messages = [item["content"] for item in items if item["type"] == "message"]
+    text = "".join(block["text"] for blocks in messages for block in blocks)
+    # Every message of the session is an entry; `initialize` and its answer belong to none.
+    updates = kept["entries"] - (editor.messages - 2 - editor.updates)
+    screen.line(f"{'':24}{'the editor saw':>18}{'the store has':>17}", "dim")
+    screen.line(f"{'  updates':24}{editor.updates:18}{updates:17}")
+    screen.line(f"{'  characters of text':24}{len(editor.text):18}{len(text):17}")
     screen.line()
     if updates < editor.updates or not text.startswith(editor.text):
         raise DemoError("something that the editor saw is missing in the store")
-    screen.line("Nothing is missing, and the text is the same to the letter.", "bold green", "✓ ")
+    found = f"Nothing is missing: all {editor.updates} updates are there, and the text is the same."
+    screen.line(found, "bold green", mark="✓ ")
     if updates > editor.updates:
-        screen.line("(What the store has more was recorded, but not yet passed on.)", "dim")
+        screen.line("What the store has more was killed on its way to the editor.", "dim", "  ")
 
 
 def main() -> int:
     """Tell the story; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="do not wait for the eye")
-    screen = Screen(is_fast=parser.parse_args().fast)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-    signal.signal(signal.SIGALRM, _give_up)
-    signal.alarm(PATIENCE_SECONDS)
+    is_fast = parser.parse_args().fast
+    sys.stdout.reconfigure(errors="replace")
+    screen = Screen(is_fast=is_fast)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with TemporaryDirectory(prefix="rekindle-demo-") as home:
-            tell(screen, Path(home))
+            try:
+                tell(screen, Path(home))
+            finally:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient one, while we tidy up
     except KeyboardInterrupt:
         screen.end_line()
-        screen.line("Stopped. Nothing is left behind.")
+        screen.line("Stopped. Nothing is left running, and nothing is left behind.")
         return 130
-    except (AgentError, DemoError, OSError, ValueError, subprocess.SubprocessError) as error:
+    except Exception as error:  # noqa: BLE001 - a person gets a sentence, never a traceback
         screen.end_line()
         screen.line(f"The demo failed: {error}", "bold red", mark="✗ ")
         return 1
     return 0
-
-
-def _give_up(*_: object) -> None:
-    raise DemoError(f"not done after {PATIENCE_SECONDS} seconds")
 
 
 if __name__ == "__main__":

@@ -22,14 +22,15 @@ Json = dict[str, Any]
 class Client:
     """A client of one process that speaks ACP. Every wait is bounded."""
 
-    def __init__(self, *command: str | Path) -> None:
+    def __init__(self, *command: str | Path, read: bool = True) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         self.passed: list[Json] = []
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ids = 0
         self._reader = threading.Thread(target=self._read)
-        self._reader.start()
+        if read:
+            self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout
@@ -47,9 +48,13 @@ class Client:
         """Send a message."""
         self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
+    def next_line(self) -> bytes:
+        """Return the next line as it came; nothing at the end."""
+        return self._lines.get(timeout=PATIENCE)
+
     def receive(self) -> Json:
         """Return the next message."""
-        line = self._lines.get(timeout=PATIENCE)
+        line = self.next_line()
         assert line, "the agent has ended"
         message: Json = json.loads(line)
         assert message["jsonrpc"] == "2.0"
@@ -128,14 +133,18 @@ class Client:
         if hang_up:
             self.process.stdin.close()
         self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        self._join()
         return self.process.returncode, self.process.stderr.read().decode()
+
+    def _join(self) -> None:
+        if self._reader.ident:
+            self._reader.join(PATIENCE)
 
     def close(self) -> None:
         """Leave nothing behind."""
         self.process.kill()
         self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        self._join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert pipe
             pipe.close()

@@ -6,8 +6,9 @@ it fails and once when it works again.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
+
+from msgspec import Struct
 
 from rekindle.errors import SessionNotFound, StoreError
 from rekindle.model import Change, Kind, Side, Stretch
@@ -20,6 +21,23 @@ _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 
 
+class _Gap(Struct):
+    """Stands in the backlog where entries had to be let go."""
+
+    session_id: str
+    at_us: int
+    lost: int
+
+    def as_entry(self) -> Stretch:
+        return Stretch(
+            session_id=self.session_id,
+            side=Side.AGENT,
+            kind=Kind.GAP,
+            at_us=self.at_us,
+            lines=[encode({"lostEntries": self.lost})],
+        )
+
+
 class Recorder:
     """Owns the store of one connection. Call it from one thread at a time."""
 
@@ -27,9 +45,8 @@ class Recorder:
         self._open_store = open_store
         self._log = log
         self._store: Store | None = None
-        self._backlog: list[Change] = []
+        self._backlog: list[Change | _Gap] = []
         self._backlog_size = 0
-        self._lost: Counter[str] = Counter()
         self._is_failing = False
         self._pause = _FIRST_PAUSE
         self._retry_at = 0.0
@@ -63,13 +80,14 @@ class Recorder:
 
         def rewrite() -> None:
             self._open()
-            self._write([*self._backlog, *self._gaps()], sync=True)
+            changes = [c.as_entry() if isinstance(c, _Gap) else c for c in self._backlog]
+            self._write(changes, sync=True)
 
-        waited, lost = len(self._backlog), self._lost.total()
+        waited = len(self._backlog)
+        lost = sum(change.lost for change in self._backlog if isinstance(change, _Gap))
         if self._try(rewrite):
             self._backlog.clear()
             self._backlog_size = 0
-            self._lost.clear()
             self._is_failing = False
             self._pause = _FIRST_PAUSE
             what = f"; {lost} entries were lost and are marked as a gap" if lost else ""
@@ -80,8 +98,8 @@ class Recorder:
         """Write what can still be written, and let the store go."""
         if self._is_failing:
             self.catch_up()
-        if self._is_failing and (self._backlog or self._lost):
-            unwritten = self._lost.total() + sum(map(_entries_in, self._backlog))
+        unwritten = sum(map(_entries_in, self._backlog))
+        if unwritten:
             self._log.tell(f"{unwritten} entries could not be recorded and are lost")
         if self._store is not None:
             try:
@@ -123,25 +141,26 @@ class Recorder:
     def _hold_back(self, changes: Sequence[Change]) -> None:
         for change in changes:
             size = sum(map(len, change.lines)) if isinstance(change, Stretch) else 0
-            if self._backlog_size + size > _LARGEST_BACKLOG:
-                self._lost[change.session_id] += _entries_in(change)
-            else:
+            if self._backlog_size + size <= _LARGEST_BACKLOG:
                 self._backlog.append(change)
                 self._backlog_size += size
+            elif isinstance(change, Stretch):
+                self._let_go(change)
 
-    def _gaps(self) -> list[Change]:
-        at_us = time.time_ns() // 1000
-        return [
-            Stretch(
-                session_id=session_id,
-                side=Side.AGENT,
-                kind=Kind.GAP,
-                at_us=at_us,
-                lines=[encode({"lostEntries": count})],
-            )
-            for session_id, count in self._lost.items()
-        ]
+    def _let_go(self, stretch: Stretch) -> None:
+        last = self._backlog[-1] if self._backlog else None
+        if isinstance(last, _Gap) and last.session_id == stretch.session_id:
+            last.lost += len(stretch.lines)
+        else:
+            gap = _Gap(stretch.session_id, stretch.at_us, len(stretch.lines))
+            self._backlog.append(gap)
 
 
-def _entries_in(change: Change) -> int:
-    return len(change.lines) if isinstance(change, Stretch) else 0
+def _entries_in(change: Change | _Gap) -> int:
+    match change:
+        case Stretch():
+            return len(change.lines)
+        case _Gap():
+            return change.lost
+        case _:
+            return 0

@@ -47,7 +47,6 @@ from rekindle.store.migrations import MIGRATIONS, migrate, schema_version
 _Row = tuple[Any, ...]
 _Values = Sequence[object] | Mapping[str, object]
 
-_PATIENCE = 3.0
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 _ROWS_A_READ = 64
 _CODEC_LINES = 0
@@ -110,10 +109,11 @@ _READ = """
 
 
 class SqliteStore:
-    """One SQLite file, or with `:memory:` none. Use it from any thread."""
+    """One SQLite file. `patience` is how many seconds to wait for other writers."""
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
+    def __init__(self, path: Path, *, create: bool = True, patience: float = 3.0) -> None:
         self._path = path
+        self._patience = patience
         self._mutex = RLock()
         self._synchronous: str | None = None
         with _translated(path):
@@ -121,7 +121,7 @@ class SqliteStore:
                 _make_private_file(path)
             elif not path.exists():
                 raise StoreUnavailable(f"there is no store at {path}")
-            self._lock = FileLock(path.with_name(path.name + ".lock"))
+            self.lock = FileLock(path.with_name(path.name + ".lock"))
             # Any: the types that apsw comes with need Python 3.12.
             self._db: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
             try:
@@ -176,7 +176,7 @@ class SqliteStore:
         """Close the file."""
         with self._mutex:
             self._db.close()
-            self._lock.close()
+            self.lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -187,7 +187,7 @@ class SqliteStore:
     # -- opening ------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        self._db.set_busy_timeout(int(_PATIENCE * 1000))
+        self._db.set_busy_timeout(int(self._patience * 1000))
         done = schema_version(self._db)
         if done > len(MIGRATIONS):
             raise StoreTooNew(str(self._path), done, len(MIGRATIONS))
@@ -224,12 +224,12 @@ class SqliteStore:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        is_held = self._lock.acquire(_PATIENCE)
+        is_held = self.lock.acquire(self._patience)
         try:
             yield
         finally:
             if is_held:
-                self._lock.release()
+                self.lock.release()
 
     def _apply(self, change: Change) -> None:
         match change:

@@ -1,0 +1,81 @@
+"""What `rekindle run` imports, and when: its start is what an editor waits for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from acp import PATIENCE
+
+OURS_BEFORE_THE_AGENT_STARTS = {
+    "rekindle",
+    "rekindle.cli",
+    "rekindle.cli.run",
+    "rekindle.errors",
+    "rekindle.run",
+    "rekindle.run.agent",
+    "rekindle.run.log",
+    "rekindle.run.patience",
+    "rekindle.run.process_group",
+    "rekindle.store",
+    "rekindle.store.location",
+}
+OURS_AFTER = {
+    "rekindle.core",
+    "rekindle.core.echo",
+    "rekindle.core.recording",
+    "rekindle.core.relay",
+    "rekindle.core.requests",
+    "rekindle.core.step",
+    "rekindle.core.strict",
+    "rekindle.core.titles",
+    "rekindle.model",
+    "rekindle.run.recorder",
+    "rekindle.run.runner",
+    "rekindle.run.signals",
+    "rekindle.run.stdio",
+    "rekindle.store.base",
+    "rekindle.store.filelock",
+    "rekindle.store.migrations",
+    "rekindle.store.sqlite",
+    "rekindle.wire",
+    "rekindle.wire.envelope",
+    "rekindle.wire.framing",
+    "rekindle.wire.methods",
+}
+OTHERS_AFTER = {"apsw", "msgspec"}
+TAKEN_BY_MSGSPEC_WHERE_INSTALLED = {"typing_extensions"}
+NEVER = {"asyncio", "logging", "sqlite3", "rich", "http", "email", "socket", "ssl", "platformdirs"}
+
+# Tells the modules present when the agent is started, and those at the end.
+PROBE = """
+import json, subprocess, sys
+present = set(sys.modules)
+start = subprocess.Popen.__init__
+at_start = []
+def spying(self, *args, **options):
+    at_start.extend(set(sys.modules) - present)
+    start(self, *args, **options)
+subprocess.Popen.__init__ = spying
+from rekindle.cli import main
+main(["run", "--store", sys.argv[1], "--", sys.executable, "-c", ""])
+json.dump([at_start, list(set(sys.modules) - present)], sys.stderr)
+"""
+
+
+def test_the_run_path_imports_this_and_no_more(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, tmp_path / "s.db"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    before, after = (set(names) for names in json.loads(done.stderr))
+    assert {name for name in before if name.startswith("rekindle")} == OURS_BEFORE_THE_AGENT_STARTS
+    assert {name for name in after - before if name.startswith("rekindle")} == OURS_AFTER
+    packages = {name.partition(".")[0] for name in after}
+    others = packages - sys.stdlib_module_names - TAKEN_BY_MSGSPEC_WHERE_INSTALLED - {"rekindle"}
+    assert others == OTHERS_AFTER
+    assert not before & OTHERS_AFTER
+    assert not after & NEVER

@@ -1,0 +1,170 @@
+"""A failing store never stops a conversation, and what it could not take is told."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from acp import EXAMPLE_AGENT, Client
+from rekindle.model import Kind, Side, Stretch
+from rekindle.run import recorder as module
+from rekindle.run.log import Log
+from rekindle.run.recorder import Recorder
+from rekindle.store.base import Page
+from rekindle.store.sqlite import SqliteStore
+
+Start = Callable[..., Client]
+
+
+class Heard(Log):
+    """A log that remembers what the user was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """Make a recorder that tries again at once."""
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_LARGEST_BACKLOG", 100)
+    made = Recorder(lambda: SqliteStore(path, patience=0.05), heard)
+    yield made
+    made.close()
+
+
+def said(*lines: bytes) -> list[Stretch]:
+    return [Stretch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, lines=list(lines))]
+
+
+def recorded(path: Path) -> list[tuple[Kind, bytes]]:
+    with SqliteStore(path) as store:
+        return [(entry.kind, entry.line) for entry in store.read("s")]
+
+
+def lock(path: Path) -> apsw.Connection:
+    # Not with Python's own SQLite: two of them in one process undo each other's locks.
+    other = apsw.Connection(str(path))
+    other.execute("begin exclusive")
+    return other
+
+
+def test_what_a_locked_store_could_not_take_is_written_later(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    recorder.record(said(b"1"), sync=False)
+    other = lock(path)
+    recorder.record(said(b"2"), sync=False)
+    recorder.record(said(b"3"), sync=True)
+    other.close()
+    recorder.record(said(b"4"), sync=False)
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+    assert len(heard.told) == 2
+    assert "is locked by another process" in heard.told[0]
+    assert heard.told[1] == "recording again"
+
+
+def test_what_does_not_fit_into_memory_is_marked_as_a_gap(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    recorder.record(said(b"1"), sync=False)
+    other = lock(path)
+    recorder.record(said(b"2" * 60), sync=False)
+    recorder.record(said(b"3" * 60, b"4"), sync=False)
+    other.close()
+    recorder.record(said(b"5"), sync=False)
+    assert recorded(path) == [
+        (Kind.UPDATE, b"1"),
+        (Kind.UPDATE, b"2" * 60),
+        (Kind.GAP, b'{"lostEntries":2}'),
+        (Kind.UPDATE, b"5"),
+    ]
+    assert heard.told[1] == "recording again; 2 entries were lost and are marked as a gap"
+
+
+def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) -> None:
+    path.mkdir()
+    recorder = Recorder(lambda: SqliteStore(path), heard)
+    recorder.record(said(b"1"), sync=True)
+    assert not recorder.has("s")
+    path.rmdir()
+    recorder.catch_up()
+    recorder.close()
+    assert recorded(path) == [(Kind.UPDATE, b"1")]
+
+
+def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> None:
+    path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
+    recorder = Recorder(lambda: SqliteStore(path), heard)
+    recorder.record(said(b"1", b"2"), sync=True)
+    recorder.close()
+    assert "is damaged" in heard.told[0]
+    assert heard.told[1:] == ["2 entries could not be recorded and are lost"]
+
+
+def test_a_recorder_knows_what_it_has(recorder: Recorder) -> None:
+    assert not recorder.has("s")
+    recorder.record(said(b"1"), sync=False)
+    assert recorder.has("s")
+    assert not recorder.has("t")
+
+
+def test_nothing_to_record_is_nothing_to_do(recorder: Recorder, heard: Heard) -> None:
+    recorder.record([], sync=True)
+    assert heard.told == []
+
+
+@pytest.mark.parametrize("damage", ["folder", "garbage", "newer"])
+def test_the_conversation_goes_on_without_a_store(
+    start: Start, store_path: Path, damage: str
+) -> None:
+    store_path.parent.mkdir()
+    if damage == "folder":
+        store_path.mkdir()
+    elif damage == "garbage":
+        store_path.write_bytes(b"garbage" * 1000)
+    else:
+        with closing(apsw.Connection(str(store_path))) as db:
+            db.execute("pragma user_version = 9999")
+    client = start(*EXAMPLE_AGENT)
+    assert client.reply(client.new(), "hello").startswith("You said: hello")
+    code, stderr = client.end()
+    assert code == 0
+    assert stderr.count("rekindle: not recording:") == 1
+    assert "could not be recorded" in stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_store_locked_by_another_process_delays_but_loses_nothing(
+    start: Start, store_path: Path
+) -> None:
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    other = lock(store_path)
+    client.prompt(session_id, "hello")
+    other.close()
+    code, stderr = client.end()
+    assert code == 0
+    assert "not recording" in stderr
+    assert "recording again" in stderr
+    with SqliteStore(store_path) as store:
+        (session,) = store.sessions(Page())
+        assert [e.seq for e in store.read(session_id)] == list(range(1, session.last_seq + 1))
+        assert session.turns == 1

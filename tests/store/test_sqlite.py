@@ -1,0 +1,170 @@
+"""What is true of the SQLite store beyond the contract."""
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rekindle.errors import StoreTooNew, StoreUnavailable
+from rekindle.model import Kind, Side, Stretch
+from rekindle.store.base import Page
+from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.sqlite import SqliteStore
+
+
+def said(*lines: bytes, session: str = "s") -> Stretch:
+    return Stretch(
+        session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, lines=list(lines)
+    )
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "s.db"
+    umask = os.umask(0)
+    try:
+        with SqliteStore(path) as store:
+            store.write([said(b"1")])
+            files = sorted(path.parent.iterdir())
+            assert [file.name for file in files] == ["s.db", "s.db-shm", "s.db-wal", "s.db.lock"]
+            assert {mode(file) for file in files} == {0o600}
+    finally:
+        os.umask(umask)
+    assert mode(path.parent) == mode(path.parent.parent) == 0o700
+
+
+def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    SqliteStore(tmp_path / "s.db").close()
+    assert mode(tmp_path) == 0o755
+
+
+def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    SqliteStore(path).close()
+    newer = len(MIGRATIONS) + 1
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute(f"pragma user_version = {newer}")
+    before = path.read_bytes()
+    with pytest.raises(StoreTooNew, match=f"has schema {newer}.*upgrade Rekindle"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+
+
+def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    for done in range(len(MIGRATIONS)):
+        path = tmp_path / f"{done}.db"
+        with closing(apsw.Connection(str(path))) as db:
+            for step in MIGRATIONS[:done]:
+                db.execute(step)
+            db.execute(f"pragma user_version = {done}")
+        with SqliteStore(path) as store:
+            store.write([said(b"1")])
+            assert [entry.line for entry in store.read("s")] == [b"1"]
+
+
+def test_a_store_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="there is no store"):
+        SqliteStore(tmp_path / "s.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_held_by_another_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path, patience=0.05) as store:
+        store.write([said(b"1")])
+        other = apsw.Connection(str(path))
+        other.execute("begin immediate")
+        with pytest.raises(StoreUnavailable, match="locked by another process"):
+            store.write([said(b"2")])
+        assert [entry.line for entry in store.read("s")] == [b"1"]
+        other.close()
+        store.write([said(b"3")])
+        assert [entry.line for entry in store.read("s")] == [b"1", b"3"]
+
+
+@pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(garbage)
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        SqliteStore(path)
+    assert path.read_bytes() == garbage
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
+def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount") or "mount"
+    umount = shutil.which("umount") or "umount"
+    mounting = [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(mounting, check=False, capture_output=True).returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    try:
+        with SqliteStore(disk / "s.db") as store:
+            store.write([said(b"1")])
+            with pytest.raises(StoreUnavailable, match="is full"):
+                store.write([said(b"2"), said(b"x" * 4_000_000)])
+            store.write([said(b"3")])
+            assert [entry.line for entry in store.read("s")] == [b"1", b"3"]
+    finally:
+        subprocess.run([umount, str(disk)], check=True)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from rekindle.model import Kind, Side, Stretch
+from rekindle.store.sqlite import SqliteStore
+path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+with SqliteStore(path) as store:
+    for number in range(count):
+        store.write([Stretch(session_id=name, side=Side.AGENT, kind=Kind.UPDATE, at_us=number,
+                             lines=[b"%d" % number])], sync=number % 50 == 0)
+"""
+
+
+def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    path, count = tmp_path / "s.db", 300
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, path, f"s{name}", str(count)], stderr=subprocess.PIPE
+        )
+        for name in range(8)
+    ]
+    for writer in writers:
+        _, stderr = writer.communicate(timeout=60)
+        assert (writer.returncode, stderr) == (0, b"")
+    with SqliteStore(path) as store:
+        assert len(store.sessions(Page())) == 8
+        for name in range(8):
+            lines = [entry.line for entry in store.read(f"s{name}")]
+            assert lines == [b"%d" % number for number in range(count)]
+
+
+def test_processes_that_write_to_one_session_keep_its_seqs_whole(tmp_path: Path) -> None:
+    path, count = tmp_path / "s.db", 200
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, "s", str(count)]) for _ in range(3)
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    with SqliteStore(path) as store:
+        assert [entry.seq for entry in store.read("s")] == list(range(1, 3 * count + 1))
+
+
+def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path, patience=0.05) as one, SqliteStore(path, patience=0.05) as other:
+        assert one.lock.acquire(1)
+        other.write([said(b"1")])
+        assert [entry.line for entry in one.read("s")] == [b"1"]
+        one.lock.release()
