@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check fix bench clean
+.PHONY: help setup demo test test-all coverage check fix bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -32,6 +32,10 @@ test: $(STAMP) ## run the tests
 
 test-all: ## run the tests on every Python from 3.11 to 3.14 that is found
 	@sh tests/every_python.sh
+
+coverage: $(STAMP) ## prove that every branch of the pure layers is tested
+	@$(BIN)/coverage run -m pytest -q tests/wire tests/core tests/test_model.py
+	@$(BIN)/coverage report
 
 check: $(STAMP) ## lint, types, spelling
 	@$(BIN)/ruff check .

@@ -9,6 +9,9 @@ import lines
 
 _READ = 65536
 
+Came = list[tuple[float, float]]
+"""For each read, its time and how many lines had come by then."""
+
 
 class WrongResult(Exception):
     """Something is not as it must be, so there is nothing to report."""
@@ -32,10 +35,8 @@ class Client:
         params = {"cwd": "/home/user/project", "mcpServers": []}
         self.session_id = self._call("session/new", params)["sessionId"]
 
-    def stream(
-        self, what: str, count: int, *, is_flushed: bool = False
-    ) -> list[tuple[float, float]]:
-        """Have updates streamed, flushed one by one or not; return a time and how many had come by then, for each read."""
+    def stream(self, what: str, count: int, *, is_flushed: bool = False) -> Came:
+        """Have updates streamed, each flushed or not; return when they came."""
         period = lines.stream(what, self.session_id)
         size = len(period[0])
         block = b"".join(period)
@@ -55,7 +56,7 @@ class Client:
         return came
 
     def ask(self, what: str, count: int, core: int) -> tuple[float, float]:
-        """Answer what the agent asks from that core; return the median and 99th percentile in µs."""
+        """Answer what the agent asks from that core; return median and 99th percentile, in µs."""
         asks = lines.asks(what, self.session_id, count)
         answers = lines.answers(what, count)
         self._prompt(f"ask {what} {count} {core}")

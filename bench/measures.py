@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 import lines
-from client import Client, WrongResult
+from client import Came, Client, WrongResult
 from cores import first_and_last, staying_on
 from memory import held_mb
 from setups import connected
@@ -25,13 +25,13 @@ def start(setup: str, store: Path) -> Figures:
         return {"ms": (perf_counter() - begin) * 1000}
 
 
-def stream(setup: str, store: Path, what: str, count: int) -> Figures:
-    """Return how many updates come through in a second, and their text, once all is warm."""
+def stream(setup: str, store: Path, what: str, count: int, *, is_flushed: bool = False) -> Figures:
+    """Return how many updates, and how much text, come through in a second, once all is warm."""
     warm_up = count // 10
     with connected(setup, store) as connection:
         client = _ready(connection.client)
-        client.stream(what, warm_up)
-        came = client.stream(what, count)
+        client.stream(what, warm_up, is_flushed=is_flushed)
+        came = client.stream(what, count, is_flushed=is_flushed)
     if setup == "rekindle":
         _demand(warm_up + count, count_stream(store, client.session_id, what), what)
     rate = _rate(came, 0, count)
@@ -61,18 +61,15 @@ def round_trips(setup: str, store: Path, what: str, count: int, cores: int) -> F
 
 
 def long_session(setup: str, store: Path, count: int) -> Figures:
-    """Return the rate of the last tenth against the first's, and the memory held at the end."""
+    """Return the rates of the first and the last tenth, and the memory held at the end."""
     with connected(setup, store) as connection:
         client = _ready(connection.client)
         tenth = count // 10
         client.stream("chunks", tenth)
         came = client.stream("chunks", count)
-        figures = {"growth": _rate(came, count - tenth, count) / _rate(came, 0, tenth)}
-        if setup == "rekindle":
-            figures |= held_mb(connection.pid)
-    if setup == "rekindle":
-        _demand(tenth + count, count_stream(store, client.session_id, "chunks"), "chunks")
-    return figures
+        held = held_mb(connection.pid)
+    _demand(tenth + count, count_stream(store, client.session_id, "chunks"), "chunks")
+    return held | {"first": _rate(came, 0, tenth), "last": _rate(came, count - tenth, count)}
 
 
 def writers(number: int, store: Path, count: int) -> Figures:
@@ -95,7 +92,7 @@ def _ready(client: Client) -> Client:
     return client
 
 
-def _rate(came: list[tuple[float, float]], begin: int, end: int) -> float:
+def _rate(came: Came, begin: int, end: int) -> float:
     """Return how many a second came, from the `begin`th to the `end`th."""
     first_at, first = next(mark for mark in came if mark[1] >= begin)
     last_at, last = next(mark for mark in came if mark[1] >= end)

@@ -31,9 +31,9 @@ gave.
 Chunks are `agent_message_chunk` updates with 60 bytes of text, tool results are
 `tool_call_update`s with 20 kB. A round trip goes from the agent to the client and back, and
 the agent takes its time: `session/request_permission` and its outcome are recorded,
-`fs/read_text_file` is not. The client and the agent have a core each, so that each wakes the
-other from sleep, as programs do that wait for each other; on one core, nobody sleeps, and what
-is left is the work. A start lasts from starting the processes to the answer to
+`fs/read_text_file` is not. The client and the agent have a core each, so that each message
+wakes an idle core, as between programs that wait for each other; on one core that falls away,
+and what is left is the work. A start lasts from starting the processes to the answer to
 `initialize`. Memory is that of the rekindle process alone; MB are 1,000,000 bytes. Every byte
 that the client received, and every update in the store, was compared with what the agent sent.
 """
@@ -60,15 +60,14 @@ class Row:
     what: str
     samples: Samples
     bar: Bar | None = None
-    is_compared: bool = True
 
     def cells(self) -> list[str]:
         """Return the row of the table."""
-        compared = ("cat", "rekindle") if self.is_compared else ()
+        is_compared = "direct" in self.samples
         return [
             self.what,
             *(_middle(self.samples.get(setup)) for setup in SETUPS),
-            *(_ratio(self.samples, setup) if setup in compared else "" for setup in SETUPS[1:]),
+            *(_ratio(self.samples, setup) if is_compared else "" for setup in SETUPS[1:]),
             self.bar.demand if self.bar else "",
             self.bar.verdict if self.bar else "",
         ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Timer
+from typing import IO
 
 from client import Client, WrongResult
 
@@ -47,15 +48,15 @@ def connected(setup: str, store: Path) -> Iterator[Connection]:
             yield Connection(Client(to_agent.fileno(), from_agent.fileno()), processes[0].pid)
             to_agent.close()
             codes = [process.wait(_PATIENCE_FOR_END) for process in processes]
+        except (WrongResult, OSError) as error:
+            raise WrongResult(f"{setup}: {error} {_said(stderr)}") from error
         finally:
             watchdog.cancel()
             _kill(processes)
             to_agent.close()
             from_agent.close()
-        stderr.seek(0)
-        complaint = stderr.read().decode(errors="replace")
-    if any(codes) or complaint:
-        raise WrongResult(f"{setup} ended with {codes}: {complaint}")
+        if any(codes) or _said(stderr):
+            raise WrongResult(f"{setup} ended with {codes} {_said(stderr)}")
 
 
 def _start(commands: list[tuple[str, ...]], stderr: int) -> list[Process]:
@@ -70,6 +71,11 @@ def _start(commands: list[tuple[str, ...]], stderr: int) -> list[Process]:
             source.close()
         processes.append(process)
     return processes
+
+
+def _said(stderr: IO[bytes]) -> str:
+    stderr.seek(0)
+    return stderr.read().decode(errors="replace")
 
 
 def _kill(processes: list[Process]) -> None:

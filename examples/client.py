@@ -40,6 +40,9 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        self.process.stdout.close()
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
 
     def on_update(self, update: Json) -> None:
         """Take a `session/update` of the agent."""
@@ -71,7 +74,7 @@ class Client:
         """
         self._last_id += 1
         self._send({"id": self._last_id, "method": method, "params": params})
-        for line in self.process.stdout or ():
+        for line in self.process.stdout:
             if not line.endswith(b"\n"):
                 break  # it ended in the middle of a line
             self.messages += 1

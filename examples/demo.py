@@ -1,7 +1,7 @@
 """See Rekindle work: a conversation, everything killed in the middle, and all of it still there.
 
-This script plays the editor. It uses nothing of Rekindle but the commands that it shows, in
-a temporary folder, and leaves nothing behind.
+This script plays the editor. It meets Rekindle only in the commands that it shows, works in a
+temporary folder, and leaves nothing behind.
 """
 
 import argparse
@@ -99,7 +99,9 @@ class Screen:
 
 def _printable(words: str) -> str:
     """Show what others say as text alone: a terminal would obey control characters."""
-    return "".join(char if char.isprintable() or char == "\n" else "�" for char in words)
+    return "".join(
+        char if char.isprintable() or char == "\n" else "�" for char in words.expandtabs(4)
+    )
 
 
 class Editor(Client):
@@ -195,8 +197,10 @@ def tell(screen: Screen, home: Path) -> None:
     delay = 0.06 if screen.is_watched else 0.01
     command = f"rekindle run --log run.log -- rekindle example-agent --delay {delay}"
     screen.typed(command, "bold green", mark="$ ")
+    folder = home / "shopping"
+    folder.mkdir()
     with Editor(screen, command, home, environ) as editor:
-        session_id = editor.open_session(home / "shopping")
+        session_id = editor.open_session(folder)
         editor.prompt(session_id, GREETING)
         editor.prompt(session_id, TASK)
         editor.kill_at = editor.updates + UPDATES_BEFORE_THE_KILL
@@ -252,9 +256,9 @@ def compare(screen: Screen, editor: Editor, kept: Json) -> None:
     text = "".join(block["text"] for blocks in messages for block in blocks)
     # Every message of the session is an entry; `initialize` and its answer belong to none.
     updates = kept["entries"] - (editor.messages - 2 - editor.updates)
-    screen.line(f"{'':24}{'the editor saw':>18}{'the store has':>17}", "dim")
-    screen.line(f"{'  updates':24}{editor.updates:18}{updates:17}")
-    screen.line(f"{'  characters of text':24}{len(editor.text):18}{len(text):17}")
+    screen.line(f"{'':20}{'editor saw':>13}{'store has':>12}", "dim")
+    screen.line(f"{'  updates':20}{editor.updates:13}{updates:12}")
+    screen.line(f"{'  characters of text':20}{len(editor.text):13}{len(text):12}")
     screen.line()
     if updates < editor.updates or not text.startswith(editor.text):
         raise DemoError("something that the editor saw is missing in the store")

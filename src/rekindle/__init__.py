@@ -1,3 +1,53 @@
-"""Rekindle gives every coding agent that speaks ACP a memory that lasts."""
+"""Rekindle gives every coding agent that speaks ACP a memory that lasts.
+
+The public names are loaded when they are first used, so that `rekindle run` can start an
+agent before anything heavy is imported.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rekindle.core.transcript import Transcript, fold
+    from rekindle.errors import RekindleError, SessionNotFound, StoreError
+    from rekindle.model import AgentIdentity, Entry, Kind, Session, Side
+    from rekindle.store.base import Page, Store
+    from rekindle.store.location import locate, open_store
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AgentIdentity",
+    "Entry",
+    "Kind",
+    "Page",
+    "RekindleError",
+    "Session",
+    "SessionNotFound",
+    "Side",
+    "Store",
+    "StoreError",
+    "Transcript",
+    "fold",
+    "locate",
+    "open_store",
+]
+
+_HOMES = {
+    "rekindle.core.transcript": {"Transcript", "fold"},
+    "rekindle.errors": {"RekindleError", "SessionNotFound", "StoreError"},
+    "rekindle.model": {"AgentIdentity", "Entry", "Kind", "Session", "Side"},
+    "rekindle.store.base": {"Page", "Store"},
+    "rekindle.store.location": {"locate", "open_store"},
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'rekindle' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
