@@ -90,6 +90,7 @@ def test_sessions_are_listed_the_last_used_first(store: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[0] for row in rows] == ["ses_two", "ses_one"]
+    assert rows[0][1] == "2023-11-14T23:13:20.000+00:00"
     assert [row[2] for row in rows] == ["gemini", "OpenCode"]
     assert rows[0][3] == "/p/ses_two"
     assert rows[0][5] == r"About ses_two \x1b[31mred\x1b[0m"
@@ -141,7 +142,7 @@ def test_a_session_is_shown_by_the_beginning_of_its_id(store: Path) -> None:
     assert lines[4:] == [
         "> Hello",
         "> you",
-        "Hm.",
+        "~ Hm.",
         r"Hi \x1b]0;owned\x07there",
         "✓ Read a",
         "· edit",
@@ -253,3 +254,10 @@ def test_a_reader_who_leaves_is_no_error(store: Path) -> None:
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + 13, b"")
+
+
+def test_a_terminal_that_cannot_show_a_character_is_no_error(store: Path) -> None:
+    done = cli("show", "--store", store, "ses_one", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = cli("list", "--store", store, "--json", PYTHONIOENCODING="ascii")
+    assert len(json.loads(shown.stdout)) == 2

@@ -4,6 +4,7 @@ A command's module has `configure(parser)` and `main(arguments) -> int`.
 """
 
 import argparse
+import io
 import sys
 from importlib import import_module
 
@@ -26,6 +27,10 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] not in COMMANDS:
         return _top_level(argv)
+    for stream in (sys.stdout, sys.stderr):
+        # Not every terminal can show every character; none of them is worth a failure.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     name, *rest = argv
     module = import_module(f"rekindle.cli.{name.replace('-', '_')}")
     parser = argparse.ArgumentParser(

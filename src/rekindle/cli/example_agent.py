@@ -78,7 +78,10 @@ def _offers(text: str) -> frozenset[str]:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
     if not (math.isfinite(seconds) and seconds >= 0):
         raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
     return seconds

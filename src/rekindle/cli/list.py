@@ -5,18 +5,18 @@ example:
 """
 
 import argparse
-import json
 import os
 import sys
 from typing import Any
 
 from rekindle.cli.reading import add_store_option, open_for_reading
-from rekindle.cli.words import age, agent_name, folder, iso, one_line, short_ids, title
+from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, short_ids, title
 from rekindle.errors import UsageError
 from rekindle.model import Session
 from rekindle.store.base import Page
 
 _COLUMNS = ("ID", "USED", "AGENT", "FOLDER", "TURNS", "TITLE")
+_WIDEST_FOLDER = 30
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
     with open_for_reading(arguments.store) as store:
         sessions = store.sessions(page)
     if arguments.json:
-        print(json.dumps([describe(session) for session in sessions], ensure_ascii=False, indent=2))
+        print_json([describe(session) for session in sessions])
     elif sessions:
         _print_table(sessions)
     else:
@@ -77,31 +77,35 @@ def describe(session: Session) -> dict[str, Any]:
 def _print_table(sessions: list[Session]) -> None:
     if not sys.stdout.isatty():
         for session in sessions:
-            print("\t".join(_row(one_line(session.id), session)))
+            print("\t".join(_row(one_line(session.id), iso(session.updated_us), session)))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    ids = short_ids([session.id for session in sessions])
+    rows = [_row(ids[session.id], age(session.updated_us), session) for session in sessions]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in _COLUMNS:
+    for name, cells in zip(_COLUMNS, zip(*rows, strict=True), strict=True):
         table.add_column(
             name,
             no_wrap=True,
             overflow="ellipsis",
             justify="right" if name == "TURNS" else "left",
             style="dim" if name in {"USED", "FOLDER"} else "",
+            # What identifies a session is never cut; what describes it may be.
+            min_width=0 if name in {"FOLDER", "TITLE"} else max(len(name), *map(len, cells)),
+            max_width=_WIDEST_FOLDER if name == "FOLDER" else None,
         )
-    ids = short_ids([session.id for session in sessions])
-    for session in sessions:
-        table.add_row(*map(Text, _row(ids[session.id], session)))
+    for row in rows:
+        table.add_row(*map(Text, row))
     Console(highlight=False).print(table)
 
 
-def _row(shown_id: str, session: Session) -> tuple[str, ...]:
+def _row(shown_id: str, used: str, session: Session) -> tuple[str, ...]:
     return (
         shown_id,
-        age(session.updated_us),
+        used,
         agent_name(session.agent),
         folder(session),
         str(session.turns),

@@ -20,7 +20,9 @@ _GRACE = 5.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
-    parser.usage = "rekindle run [--store STORE] [--strict] [--log FILE] -- COMMAND ARGS…"
+    parser.usage = (
+        "rekindle run [--store STORE] [--strict] [--log FILE] [--grace SECONDS] -- COMMAND ARGS…"
+    )
     parser.add_argument("--store", help="where to record: a path or sqlite:///path")
     parser.add_argument(
         "--strict", action="store_true", help="refuse what the specification forbids"
@@ -33,7 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long the agent may take to end once the client has left (default: %(default)g)",
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the agent and its arguments"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -7,19 +7,28 @@ example:
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from rekindle.cli.list import describe
 from rekindle.cli.reading import add_store_option, open_for_reading
-from rekindle.cli.words import agent_name, clock, folder, iso, one_line, printable, title
+from rekindle.cli.words import (
+    agent_name,
+    clock,
+    folder,
+    iso,
+    one_line,
+    print_json,
+    printable,
+    title,
+)
 from rekindle.core.transcript import Gap, Item, Message, Plan, Role, ToolCall, Turn, fold
 from rekindle.model import Session
 from rekindle.wire.envelope import table
 
 _MARKS = {"completed": "✓", "failed": "✗", "in_progress": "…", "pending": "·"}
+_MARKS_OF_ROLES = {Role.USER: "> ", Role.AGENT: "", Role.THOUGHT: "~ "}
 _STYLES = {
     "heading": "bold",
     "user": "bold cyan",
@@ -49,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
         turns = fold(store.read(session.id)).turns
     if arguments.json:
         whole = describe(session) | {"conversation": [_turn_as_json(turn) for turn in turns]}
-        print(json.dumps(whole, ensure_ascii=False, indent=2))
+        print_json(whole)
     else:
         _print(_lines(session, turns))
     return 0
@@ -82,7 +91,7 @@ def _lines(session: Session, turns: list[Turn]) -> Iterator[_Line]:
 def _item_lines(item: Item) -> Iterator[_Line]:
     match item:
         case Message():
-            mark = "> " if item.role is Role.USER else ""
+            mark = _MARKS_OF_ROLES[item.role]
             for line in _words(item).splitlines():
                 yield item.role.value, f"{mark}{printable(line)}"
         case ToolCall():
