@@ -80,7 +80,7 @@ def _streaming(extent: Extent) -> Iterator[Row]:
     rates = _take_turns(extent.rounds, measures.stream, "chunks", extent.chunks)["rate"]
     part = ratio(rates, "rekindle")
     bar = Bar(f"at least {least} of direct", number(part), part >= least)
-    yield Row("streamed chunks/s", rates, bar)
+    yield Row("streamed chunks, 1/s", rates, bar)
     rates = _take_turns(
         extent.rounds, partial(measures.stream, is_flushed=True), "chunks", extent.flushed
     )["rate"]
@@ -129,8 +129,9 @@ def _long_sessions(extent: Extent) -> Iterator[Row]:
     rounds = [end / begin for end, begin in zip(last, first, strict=True)]
     part = median(last) / median(first)
     bar = Bar(f"at least {least} of the first", spread(part, rounds), part >= least)
-    yield Row(f"the first {extent.long // 10:,} of them, chunks/s", figures["first"])
-    yield Row(f"the last {extent.long // 10:,} of them, chunks/s", figures["last"], bar)
+    of_all = f"{extent.long // 10:,} of {extent.long:,} chunks, 1/s"
+    yield Row(f"the first {of_all}", figures["first"])
+    yield Row(f"the last {of_all}", figures["last"], bar)
 
 
 def _writers(extent: Extent) -> Iterator[Row]:
@@ -141,16 +142,16 @@ def _writers(extent: Extent) -> Iterator[Row]:
         setups=(one, eight),
     )
     rates = figures["rate"]
-    yield Row("one writer, chunks/s", {"rekindle": rates[one]})
-    lost = sum(figures["lost"][eight])
+    yield Row("one writer, chunks, 1/s", {"rekindle": rates[one]})
+    lost = [*figures["lost"][one], *figures["lost"][eight]]
     part = median(rates[eight]) / median(rates[one])
     rounds = [many / single for many, single in zip(rates[eight], rates[one], strict=True)]
     bar = Bar(
         "nothing lost",
-        f"{lost:,.0f} chunks lost; the rate is {spread(part, rounds)} of one writer's",
-        lost == 0,
+        f"{sum(lost):,.0f} chunks lost; the rate is {spread(part, rounds)} of one writer's",
+        not any(lost),
     )
-    what = "eight writers of one store, chunks/s in all"
+    what = "eight writers of one store, chunks in all, 1/s"
     yield Row(what, {"rekindle": rates[eight]}, bar)
 
 

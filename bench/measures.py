@@ -64,11 +64,11 @@ def long_session(setup: str, store: Path, count: int) -> Figures:
     """Return the rates of the first and the last tenth, and the memory held at the end."""
     with connected(setup, store) as connection:
         client = _ready(connection.client)
-        tenth = count // 10
-        client.stream("chunks", tenth)
+        warm_up, tenth = count // 100, count // 10
+        client.stream("chunks", warm_up)
         came = client.stream("chunks", count)
         held = held_mb(connection.pid)
-    _demand(tenth + count, count_stream(store, client.session_id, "chunks"), "chunks")
+    _demand(warm_up + count, count_stream(store, client.session_id, "chunks"), "chunks")
     return held | {"first": _rate(came, 0, tenth), "last": _rate(came, count - tenth, count)}
 
 

@@ -25,12 +25,12 @@ gave.
 - **direct**: the client and the agent, joined by pipes. Both are fakes that do next to
   nothing with a line, so this is the speed of pipes, not of agents.
 - **cat**: `cat | agent | cat`, two processes that only copy bytes: the least that anything
-  between a client and an agent can cost.
+  between a client and an agent can cost. A stream may even gain, for more pipes hold more.
 - **rekindle**: `rekindle run -- agent`, recording into a fresh store on disk.
 
 Chunks are `agent_message_chunk` updates with 60 bytes of text, tool results are
-`tool_call_update`s with 20 kB. A round trip goes from the agent to the client and back, and
-the agent takes its time: `session/request_permission` and its outcome are recorded,
+`tool_call_update`s with 20 kB. A round trip goes from the agent to the client and back, timed
+by the agent: `session/request_permission` and its outcome are recorded,
 `fs/read_text_file` is not. The client and the agent have a core each, so that each message
 wakes an idle core, as between programs that wait for each other; on one core that falls away,
 and what is left is the work. A start lasts from starting the processes to the answer to

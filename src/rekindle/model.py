@@ -52,8 +52,8 @@ class Kind(StrEnum):
     """Written by Rekindle: entries are missing here, because the store failed."""
 
 
-ACTIVITY = frozenset({Kind.PROMPT, Kind.ANSWER, Kind.PERMISSION, Kind.OUTCOME, Kind.CONFIG})
-"""What counts as using a session. Opening it, and what an agent tells of its state, do not."""
+ACTIVITY = frozenset({Kind.PROMPT, Kind.ANSWER})
+"""What counts as using a session: the beginnings and ends of turns."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -2,8 +2,10 @@
 
 session   a conversation. `key` stands for the client's id wherever space matters.
           `program` is the base name of its command.
-stretch   entries that follow each other and are alike but for their line: `lines` of them,
-          from `seq` on. `codec` tells how `data` holds them; 0: joined with newlines.
+stretch   entries that follow each other and are alike but for their line: `lines` of them.
+          `place` is the session's key and the first one's seq in one number (see `place`), so
+          that a session lies together and appending to it touches one page and no index.
+          `codec` tells how `data` holds the lines; 0: joined with newlines.
 """
 
 from typing import Any, Protocol
@@ -28,25 +30,35 @@ MIGRATIONS = (
         parent_id text,
         archived_us integer,
         deleted_us integer,
-        last_seq integer not null default 0,
         turns integer not null default 0
     ) strict;
     create index session_by_time on session (updated_us, id);
     create index session_by_cwd on session (cwd, updated_us, id);
     create table stretch (
-        session integer not null references session (key) on delete cascade,
-        seq integer not null,
+        place integer primary key,
         lines integer not null,
         side text not null,
         kind text not null,
         at_us integer not null,
         protocol integer not null,
         codec integer not null default 0,
-        data blob not null,
-        primary key (session, seq)
+        data blob not null
     ) strict;
     """,
 )
+
+
+_SEQ_BITS = 32
+
+
+def place(key: int, seq: int) -> int:
+    """Return where an entry of a session lies in `stretch`."""
+    return key << _SEQ_BITS | seq
+
+
+def seq_at(place: int) -> int:
+    """Return the seq of the entry that lies there."""
+    return place & ((1 << _SEQ_BITS) - 1)
 
 
 class Database(Protocol):

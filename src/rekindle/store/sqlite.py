@@ -42,7 +42,7 @@ from rekindle.model import (
 )
 from rekindle.store.base import Page
 from rekindle.store.filelock import FileLock
-from rekindle.store.migrations import MIGRATIONS, migrate, schema_version
+from rekindle.store.migrations import MIGRATIONS, migrate, place, schema_version, seq_at
 
 _Row = tuple[Any, ...]
 _Values = Sequence[object] | Mapping[str, object]
@@ -54,7 +54,9 @@ _CODEC_LINES = 0
 _SESSION = """
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, last_seq, turns
+           archived_us, deleted_us, turns,
+           (select place + lines - 1 from stretch
+            where place between key << 32 and (key + 1 << 32) - 1 order by place desc limit 1)
     from session
 """
 
@@ -63,19 +65,15 @@ _MAKE = """
     values (:id, :id, :at_us, :at_us)
 """
 
-_APPEND = """
-    update session set last_seq = last_seq + :lines
-    where id = :id returning key, last_seq
+_LAST = """
+    select place + lines - 1 from stretch where place between ? and ? order by place desc limit 1
 """
 
-# Apart from the above, because a changed time moves the session in two indexes, and most
-# of what is written is streamed chunks that leave it alone.
-_APPEND_ACTIVITY = """
-    update session
-    set last_seq = last_seq + :lines, turns = turns + :turns,
-        updated_us = max(updated_us, :at_us)
-    where id = :id returning key, last_seq
+_USE = """
+    update session set turns = turns + ?, updated_us = max(updated_us, ?) where key = ?
 """
+
+_APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
 
 _OPEN = """
     update session
@@ -101,10 +99,8 @@ _TITLE = {
 }
 
 _READ = """
-    select seq, lines, side, kind, at_us, protocol, codec, data
-    from stretch
-    where session = :key and seq > :seq
-    order by seq limit :limit
+    select place, lines, side, kind, at_us, protocol, codec, data
+    from stretch where place between ? and ? order by place limit ?
 """
 
 
@@ -139,13 +135,13 @@ class SqliteStore:
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         key = self._key_of(session_id)
-        seq = self._row_start(key, after)
-        while rows := self._query(_READ, {"key": key, "seq": seq, "limit": _ROWS_A_READ}):
+        start, end = self._row_with(key, after + 1), _end(key)
+        while rows := self._query(_READ, (start, end, _ROWS_A_READ)):
             for row in rows:
                 for entry in _entries(row):
                     if entry.seq > after:
                         yield entry
-            seq = rows[-1][0]
+            start = rows[-1][0] + 1
 
     def session(self, session_id: str) -> Session:
         """Return one session."""
@@ -246,37 +242,39 @@ class SqliteStore:
 
     def _append(self, stretch: Stretch) -> None:
         count = len(stretch.lines)
-        values: dict[str, object] = {"id": stretch.session_id, "lines": count}
-        sql = _APPEND
-        if stretch.kind in ACTIVITY:
-            sql = _APPEND_ACTIVITY
-            values["turns"] = count if stretch.kind is Kind.PROMPT else 0
-            values["at_us"] = stretch.at_us
-        key, last_seq = self._update_or_make(sql, values, stretch.at_us)[0]
         data = b"\n".join(stretch.lines)
         if data.count(b"\n") != count - 1:
             raise ValueError("a line must not contain a newline")
-        self._execute(
-            "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                key,
-                last_seq - count + 1,
-                count,
-                stretch.side.value,
-                stretch.kind.value,
-                stretch.at_us,
-                stretch.protocol,
-                _CODEC_LINES,
-                data,
-            ),
+        key = self._key_or_make(stretch.session_id, stretch.at_us)
+        last = self._execute(_LAST, (place(key, 0), _end(key)))
+        values = (
+            (last[0][0] if last else place(key, 0)) + 1,
+            count,
+            stretch.side.value,
+            stretch.kind.value,
+            stretch.at_us,
+            stretch.protocol,
+            _CODEC_LINES,
+            data,
         )
+        self._execute(_APPEND, values)
+        # Only here, because a changed time moves the session in two indexes, and most of
+        # what is written is streamed chunks.
+        if stretch.kind in ACTIVITY:
+            turns = count if stretch.kind is Kind.PROMPT else 0
+            self._execute(_USE, (turns, stretch.at_us, key))
 
-    def _update_or_make(self, sql: str, values: dict[str, Any], at_us: int) -> list[_Row]:
-        rows = self._execute(sql, values)
-        if self._db.changes() == 0:
-            self._execute(_MAKE, {"id": values["id"], "at_us": at_us})
-            rows = self._execute(sql, values)
-        return rows
+    def _key_or_make(self, session_id: str, at_us: int) -> int:
+        sql = "select key from session where id = ?"
+        rows = self._execute(sql, (session_id,))
+        if not rows:
+            self._execute(_MAKE, {"id": session_id, "at_us": at_us})
+            rows = self._execute(sql, (session_id,))
+        return rows[0][0]
+
+    def _update_or_make(self, sql: str, values: dict[str, Any], at_us: int) -> None:
+        self._key_or_make(values["id"], at_us)
+        self._execute(sql, values)
 
     # -- reading ------------------------------------------------------------------------
 
@@ -293,14 +291,19 @@ class SqliteStore:
             raise SessionNotFound(session_id)
         return rows[0][0]
 
-    def _row_start(self, key: int, after: int) -> int:
-        """Return a seq below that of the row which holds `after` + 1."""
-        sql = "select max(seq) - 1 from stretch where session = ? and seq <= ?"
-        return self._query(sql, (key, after + 1))[0][0] or 0
+    def _row_with(self, key: int, seq: int) -> int:
+        """Return the place of the row that holds an entry."""
+        sql = "select max(place) from stretch where place between ? and ?"
+        return self._query(sql, (place(key, 0), place(key, seq)))[0][0] or place(key, 0)
+
+
+def _end(key: int) -> int:
+    return place(key + 1, 0) - 1
 
 
 def _entries(row: _Row) -> Iterator[Entry]:
-    seq, count, side, kind, at_us, protocol, codec, data = row
+    first, count, side, kind, at_us, protocol, codec, data = row
+    seq = seq_at(first)
     if codec != _CODEC_LINES:
         raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
     lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
@@ -319,7 +322,7 @@ def _session(row: _Row) -> Session:
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, last_seq, turns,
+        archived_us, deleted_us, turns, last,
     ) = row  # fmt: skip
     titles = {
         TitleSource.USER: user_title,
@@ -342,7 +345,7 @@ def _session(row: _Row) -> Session:
         parent_id=parent_id,
         archived_us=archived_us,
         deleted_us=deleted_us,
-        last_seq=last_seq,
+        last_seq=seq_at(last or 0),
         turns=turns,
     )
 
