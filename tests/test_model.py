@@ -1,4 +1,6 @@
-from rekindle.model import AgentIdentity, Side
+import pytest
+
+from rekindle.model import AgentIdentity, Kind, Side, Stretch
 
 
 def test_each_side_has_a_peer() -> None:
@@ -8,3 +10,15 @@ def test_each_side_has_a_peer() -> None:
 def test_an_agents_program_is_the_name_of_its_command() -> None:
     assert AgentIdentity(command=("/opt/bin/agent", "acp")).program == "agent"
     assert AgentIdentity().program is None
+
+
+def test_a_line_of_a_stretch_has_no_newline() -> None:
+    def stretch(data: bytes, count: int) -> Stretch:
+        return Stretch(
+            session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=data, count=count
+        )
+
+    assert stretch(b"a\nb", 2).lines == [b"a", b"b"]
+    assert stretch(b"", 1).lines == [b""]
+    with pytest.raises(ValueError, match="newline"):
+        stretch(b"a\nb", 1)

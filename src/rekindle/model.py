@@ -70,16 +70,28 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Stretch(Struct, frozen=True, kw_only=True):
     """Entries to be written that follow each other and differ only in their line.
 
-    What one read of the wire brings is mostly alike, so it is decided on, written
-    and packed together; the store hands it out again as single entries.
+    What one read of the wire brings is mostly alike, so it is decided on, written and
+    packed together: `count` lines, joined by newlines. The store hands it out again as
+    single entries.
     """
 
     session_id: str
     side: Side
     kind: Kind
     at_us: int
-    lines: list[bytes]
+    data: bytes
+    count: int = 1
     protocol: int = 1
+
+    def __post_init__(self) -> None:
+        # Of several lines nobody counts the newlines: whoever joined them knows.
+        if self.count == 1 and b"\n" in self.data:
+            raise ValueError("a line must not contain a newline")
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines, one by one."""
+        return self.data.split(b"\n")
 
 
 class AgentIdentity(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ def cli(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 def entry(session: str, kind: Kind, message: object, at_us: int = NOW) -> Stretch:
     line = json.dumps(message).encode()
-    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, lines=[line])
+    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
 
 
 def update(session: str, kind: str, /, **fields: object) -> Stretch:

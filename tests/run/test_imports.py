@@ -27,6 +27,7 @@ OURS_AFTER = {
     "rekindle.core.relay",
     "rekindle.core.requests",
     "rekindle.core.step",
+    "rekindle.core.streak",
     "rekindle.core.strict",
     "rekindle.core.titles",
     "rekindle.model",

@@ -51,7 +51,16 @@ def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def said(*lines: bytes) -> list[Stretch]:
-    return [Stretch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, lines=list(lines))]
+    return [
+        Stretch(
+            session_id="s",
+            side=Side.AGENT,
+            kind=Kind.UPDATE,
+            at_us=1,
+            data=b"\n".join(lines),
+            count=len(lines),
+        )
+    ]
 
 
 def recorded(path: Path) -> list[tuple[Kind, bytes]]:

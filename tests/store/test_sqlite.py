@@ -19,7 +19,12 @@ from rekindle.store.sqlite import SqliteStore
 
 def said(*lines: bytes, session: str = "s") -> Stretch:
     return Stretch(
-        session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, lines=list(lines)
+        session_id=session,
+        side=Side.AGENT,
+        kind=Kind.UPDATE,
+        at_us=1,
+        data=b"\n".join(lines),
+        count=len(lines),
     )
 
 
@@ -129,7 +134,7 @@ path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
     for number in range(count):
         store.write([Stretch(session_id=name, side=Side.AGENT, kind=Kind.UPDATE, at_us=number,
-                             lines=[b"%d" % number])], sync=number % 50 == 0)
+                             data=b"%d" % number)], sync=number % 50 == 0)
 """
 
 

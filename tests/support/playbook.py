@@ -64,7 +64,8 @@ class Playbook:
         """Let the relay receive what one read brings."""
         self.now += 1
         received = [line.encode() for line in lines]
-        self.write_down(self.relay.receive(side, received, self.now), received)
+        step = self.relay.receive(side, b"\n".join(received), self.now)
+        self.write_down(step, received)
 
     def end(self, how: str, last_words: str = "") -> None:
         """Let the agent end."""
@@ -85,8 +86,8 @@ class Playbook:
         self.out += [f"#  {words}" for change in step.changes for words in say(change, received)]
         if step.sync:
             self.out.append("#  sync")
-        self.out += [f"<a {line.decode()}" for line in step.to_agent]
-        self.out += [f"<c {line.decode()}" for line in step.to_client]
+        for mark, sent in (("<a", step.to_agent), ("<c", step.to_client)):
+            self.out += [f"{mark} {line.decode()}" for lines in sent for line in lines.split(b"\n")]
         self.out += [f"!  {complaint}" for complaint in step.complaints]
 
 

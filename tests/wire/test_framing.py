@@ -14,7 +14,9 @@ def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> No
     lines: list[bytes] = []
     start = 0
     for cut in [*sorted(cuts), len(stream)]:
-        lines += buffer.feed(stream[start:cut])
+        complete = buffer.feed(stream[start:cut])
+        if complete is not None:
+            lines += complete.split(b"\n")
         start = max(start, min(cut, len(stream)))
     *whole, rest = stream.split(b"\n")
     assert lines == whole
@@ -25,12 +27,12 @@ def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> No
 def test_what_comes_out_is_what_went_in(stream: bytes) -> None:
     buffer = LineBuffer()
     lines = buffer.feed(stream)
-    assert b"".join(line + b"\n" for line in lines) + buffer.rest() == stream
+    assert (b"" if lines is None else lines + b"\n") + buffer.rest() == stream
 
 
 def test_a_line_of_many_pieces_is_joined_once() -> None:
     buffer = LineBuffer()
     for _ in range(10_000):
-        assert buffer.feed(b"x" * 100) == []
-    assert buffer.feed(b"\n") == [b"x" * 1_000_000]
+        assert buffer.feed(b"x" * 100) is None
+    assert buffer.feed(b"\n") == b"x" * 1_000_000
     assert buffer.rest() == b""

@@ -14,11 +14,12 @@ the next prompt is sent.
 import re
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, field
 
 from rekindle.core.echo import Echo
 from rekindle.core.requests import OpenRequest, OpenRequests
 from rekindle.core.step import Step
+from rekindle.core.streak import Streak
 from rekindle.core.titles import title_from_prompt
 from rekindle.model import (
     AgentIdentity,
@@ -43,6 +44,30 @@ class _Live(Struct):
     is_replaying: bool = False
 
 
+class _OpenStretch(Struct):
+    """A stretch that more lines may be added to."""
+
+    session_id: str
+    side: Side
+    kind: Kind
+    pieces: list[bytes] = field(default_factory=list[bytes])
+    count: int = 0
+
+    def takes(self, session_id: str, side: Side, kind: Kind) -> bool:
+        return self.session_id == session_id and self.side is side and self.kind is kind
+
+    def close(self, at_us: int, protocol: int) -> Stretch:
+        return Stretch(
+            session_id=self.session_id,
+            side=self.side,
+            kind=self.kind,
+            at_us=at_us,
+            data=b"\n".join(self.pieces),
+            count=self.count,
+            protocol=protocol,
+        )
+
+
 class Recording:
     """Turns what passes by into changes to the store. One instance per connection."""
 
@@ -53,11 +78,19 @@ class Recording:
         self._sessions: dict[str, _Live] = {}
         self._step = Step()
         self._at_us = 0
-        self._last: Stretch | None = None
+        self._open: _OpenStretch | None = None
+        self._streak: Streak | None = None
+        self._streak_session = ""
 
     def begin(self, step: Step, at_us: int) -> None:
         """Start on what one read brought."""
-        self._step, self._at_us, self._last = step, at_us, None
+        self._step, self._at_us = step, at_us
+
+    def finish(self) -> None:
+        """Be done with what one read brought."""
+        if self._open is not None:
+            self._step.changes.append(self._open.close(self._at_us, self._protocol))
+            self._open = None
 
     def learn(self, session_id: str, *, is_recorded: bool) -> None:
         """Take the answer to a look-up: whether the store has this session."""
@@ -66,8 +99,20 @@ class Recording:
 
     # -- what passes by -----------------------------------------------------------------
 
+    def goes_on(self, lines: bytes) -> bool:
+        """See lines of the agent, if they are more of the last update; tell whether they are."""
+        count = self._streak.covers(lines) if self._streak is not None else 0
+        if count:
+            self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, lines, count)
+        return count > 0
+
+    def end_streak(self) -> None:
+        """Let the next update be looked at anew, because something else has happened."""
+        self._streak = None
+
     def update(self, message: Message, line: bytes) -> None:
-        """See a `session/update` of the agent. This is the path of every streamed chunk."""
+        """See a `session/update` of the agent."""
+        self._streak = None
         params = message.params
         if params is UNSET or params.session_id is UNSET:
             return
@@ -82,6 +127,9 @@ class Recording:
             self._retitle(session_id, line)
         elif kind == methods.STATE_UPDATE:
             self._step.sync = True
+        elif kind is not UNSET and kind not in methods.USER_MESSAGE_KINDS:
+            self._streak = Streak.after(line, session_id, kind)
+            self._streak_session = session_id
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
 
     def request(self, side: Side, request_id: Raw, message: Message, line: bytes) -> None:
@@ -230,29 +278,17 @@ class Recording:
         self._change(Titled(session_id=session_id, at_us=self._at_us, source=source, title=title))
 
     def _change(self, change: Opened | Titled | Deleted) -> None:
+        self.finish()
         self._step.changes.append(change)
-        self._last = None
 
-    def _keep(self, session_id: str, side: Side, kind: Kind, line: bytes) -> None:
-        last = self._last
-        if (
-            last is not None
-            and last.kind is kind
-            and last.side is side
-            and last.session_id == session_id
-        ):
-            last.lines.append(line)
-            return
-        self._meet(session_id)
-        self._last = Stretch(
-            session_id=session_id,
-            side=side,
-            kind=kind,
-            at_us=self._at_us,
-            lines=[line],
-            protocol=self._protocol,
-        )
-        self._step.changes.append(self._last)
+    def _keep(self, session_id: str, side: Side, kind: Kind, lines: bytes, count: int = 1) -> None:
+        open_ = self._open
+        if open_ is None or not open_.takes(session_id, side, kind):
+            self._meet(session_id)
+            self.finish()
+            open_ = self._open = _OpenStretch(session_id, side, kind)
+        open_.pieces.append(lines)
+        open_.count += count
 
 
 def _is_echo(echo: Echo, line: bytes) -> bool:

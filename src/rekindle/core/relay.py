@@ -4,7 +4,7 @@ An answer that we give ourselves (the agent has died, or strictness forbids a li
 recorded like the agent's own, because the client sees it all the same.
 """
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 
 from rekindle.core.recording import Recording
 from rekindle.core.requests import OpenRequests
@@ -36,23 +36,18 @@ class Relay:
         self._strictness = Strictness() if is_strict else None
         self._ended: AgentEnded | None = None
 
-    def receive(self, side: Side, lines: list[bytes], at_us: int) -> Step:
-        """Decide on the lines that one read brought from `side`."""
+    def receive(self, side: Side, lines: bytes, at_us: int) -> Step:
+        """Decide on the lines, joined by newlines, that one read brought from `side`."""
         step = Step()
         self._recording.begin(step, at_us)
         forward = step.to(side.peer)
-        for line in lines:
-            message = peek(line)
-            if (
-                message is not None
-                and message.method == methods.UPDATE
-                and side is Side.AGENT
-                and message.id is UNSET
-            ):
-                self._recording.update(message, line)
-            elif not self._admit(side, line, message, step):
-                continue
-            forward.append(line)
+        if side is Side.AGENT and self._recording.goes_on(lines):
+            forward.append(lines)
+        else:
+            for line in lines.split(b"\n"):
+                if self._pass(side, line, step):
+                    forward.append(line)
+        self._recording.finish()
         return step
 
     def learn(self, session_id: str, *, is_recorded: bool) -> None:
@@ -65,10 +60,25 @@ class Relay:
         step = Step()
         self._recording.begin(step, at_us)
         self._answer_for_agent(ended, step)
+        self._recording.finish()
         return step
+
+    def _pass(self, side: Side, line: bytes, step: Step) -> bool:
+        """See one line; tell whether it may be passed on."""
+        if side is Side.AGENT:
+            if self._recording.goes_on(line):
+                return True
+            message = peek(line)
+            if message is not None and message.is_update:
+                self._recording.update(message, line)
+                return True
+        else:
+            message = peek(line)
+        return self._admit(side, line, message, step)
 
     def _admit(self, side: Side, line: bytes, message: Message | None, step: Step) -> bool:
         """See a line that is no update; tell whether it may be passed on."""
+        self._recording.end_streak()
         if self._strictness:
             objection = self._strictness.objection(side, line, message)
             if objection:
@@ -97,7 +107,7 @@ class Relay:
                 self._recording.request(side, request_id, message, line)
             case Message(id=Raw() as request_id) if message.is_response:
                 self._recording.response(side, request_id, message, line)
-            case Message(method=methods.UPDATE) if side is Side.AGENT:
+            case _ if message.is_update and side is Side.AGENT:
                 self._recording.update(message, line)
             case Message(method=str() as method):
                 self._recording.notification(side, method, message, line)

@@ -34,7 +34,7 @@ class _Gap(Struct):
             side=Side.AGENT,
             kind=Kind.GAP,
             at_us=self.at_us,
-            lines=[encode({"lostEntries": self.lost})],
+            data=encode({"lostEntries": self.lost}),
         )
 
 
@@ -140,7 +140,7 @@ class Recorder:
 
     def _hold_back(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            size = sum(map(len, change.lines)) if isinstance(change, Stretch) else 0
+            size = len(change.data) if isinstance(change, Stretch) else 0
             if self._backlog_size + size <= _LARGEST_BACKLOG:
                 self._backlog.append(change)
                 self._backlog_size += size
@@ -150,16 +150,16 @@ class Recorder:
     def _let_go(self, stretch: Stretch) -> None:
         last = self._backlog[-1] if self._backlog else None
         if isinstance(last, _Gap) and last.session_id == stretch.session_id:
-            last.lost += len(stretch.lines)
+            last.lost += stretch.count
         else:
-            gap = _Gap(stretch.session_id, stretch.at_us, len(stretch.lines))
+            gap = _Gap(stretch.session_id, stretch.at_us, stretch.count)
             self._backlog.append(gap)
 
 
 def _entries_in(change: Change | _Gap) -> int:
     match change:
         case Stretch():
-            return len(change.lines)
+            return change.count
         case _Gap():
             return change.lost
         case _:

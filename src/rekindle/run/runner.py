@@ -84,21 +84,21 @@ class Runner:
         self._agent.close_stdin()
         self._events.put("client closed")
 
-    def _receive(self, side: Side, lines: list[bytes], *, is_terminated: bool) -> None:
+    def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
             step = self._decide(side, lines)
             self._carry_out(step, is_terminated=is_terminated)
         self._to_client.flush(wait=side is Side.AGENT)
         self._to_agent.flush(wait=side is Side.CLIENT)
 
-    def _decide(self, side: Side, lines: list[bytes]) -> Step:
+    def _decide(self, side: Side, lines: bytes) -> Step:
         try:
             return self._relay.receive(side, lines, _now_us())
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
             self._log.tell(f"a fault in Rekindle, please report it: {error!r}")
             self._log.note(traceback.format_exc())
             step = Step()
-            step.to(side.peer).extend(lines)
+            step.to(side.peer).append(lines)
             return step
 
     def _carry_out(self, step: Step, *, is_terminated: bool = True) -> None:

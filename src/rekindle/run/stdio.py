@@ -17,16 +17,16 @@ from rekindle.wire.framing import LineBuffer
 _READ = 65536
 
 
-def read_lines(fd: int) -> Iterator[tuple[list[bytes], bool]]:
-    """Yield the lines that each read brings, and whether the last of them was terminated."""
+def read_lines(fd: int) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines that each read completes, and whether the last of them was terminated."""
     lines = LineBuffer()
     while data := _read(fd):
         complete = lines.feed(data)
-        if complete:
+        if complete is not None:
             yield complete, True
     rest = lines.rest()
     if rest:
-        yield [rest], False
+        yield rest, False
 
 
 def _read(fd: int) -> bytes:

@@ -34,8 +34,7 @@ class Store(Protocol):
         With `sync`, also a crash of the machine keeps them and everything before them.
 
         - Stretch: its lines become entries with the session's next seqs, from 1 on, without
-          a gap; prompts count as `turns`, and ACTIVITY moves `updated_us`, never back. A line
-          must not contain a newline.
+          a gap; prompts count as `turns`, and ACTIVITY moves `updated_us`, never back.
         - Opened: tells what is known of the session; what is None stays as it is. A session
           that was deleted is there again.
         - Titled: the user's title outranks the agent's, and the agent's one made from a

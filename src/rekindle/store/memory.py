@@ -39,8 +39,6 @@ class MemoryStore:
 
     def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:  # noqa: ARG002 - nothing to sync
         """Apply `changes`."""
-        if any(b"\n" in line for c in changes if isinstance(c, Stretch) for line in c.lines):
-            raise ValueError("a line must not contain a newline")
         with self._lock:
             for change in changes:
                 self._apply(change)
@@ -145,7 +143,7 @@ class MemoryStore:
             session,
             updated_us=max(session.updated_us, active_us),
             last_seq=len(record.entries),
-            turns=session.turns + (len(stretch.lines) if stretch.kind is Kind.PROMPT else 0),
+            turns=session.turns + (stretch.count if stretch.kind is Kind.PROMPT else 0),
         )
 
     @staticmethod

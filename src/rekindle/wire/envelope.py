@@ -11,6 +11,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType, field
 
+from rekindle.wire.methods import UPDATE
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -57,6 +59,11 @@ class Message(Struct, gc=False):
             and self.id is not UNSET
             and (self.result is not UNSET or self.error is not UNSET)
         )
+
+    @property
+    def is_update(self) -> bool:
+        """A `session/update` notification."""
+        return self.method == UPDATE and self.id is UNSET
 
     @property
     def session_id(self) -> str | None:

@@ -4,26 +4,28 @@
 class LineBuffer:
     r"""Cut a byte stream into lines, at `\n` only. O(n) however the stream is chunked.
 
-    U+2028, U+0085 and `\r` occur inside messages, so they are no line ends. What is
-    fed and comes back is the same bytes, less the `\n`s.
+    U+2028, U+0085 and `\r` occur inside messages, so they are no line ends.
     """
 
     def __init__(self) -> None:
         self._tail: list[bytes] = []
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes of the stream; return the lines they complete."""
+    def feed(self, data: bytes) -> bytes | None:
+        """Take the next bytes of the stream; return the lines they complete, if any.
+
+        The lines are joined by newlines, because most of them are never looked at one by one.
+        """
         head, newline, tail = data.rpartition(b"\n")
         if not newline:
             self._tail.append(data)
-            return []
+            return None
         if self._tail:
             self._tail.append(head)
             head = b"".join(self._tail)
             self._tail.clear()
         if tail:
             self._tail.append(tail)
-        return head.split(b"\n")
+        return head
 
     def rest(self) -> bytes:
         """Return what the stream ended with after its last newline."""

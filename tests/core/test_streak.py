@@ -1,0 +1,119 @@
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from rekindle.core.relay import Relay
+from rekindle.core.step import Step
+from rekindle.core.streak import Streak
+from rekindle.model import Kind, Side, Stretch
+
+
+def update(session: str, kind: str, words: str) -> bytes:
+    inner = {"sessionUpdate": kind, "content": {"type": "text", "text": words}}
+    message = {"method": "session/update", "params": {"sessionId": session, "update": inner}}
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def session_last(session: str, kind: str) -> bytes:
+    params = {"update": {"sessionUpdate": kind}, "sessionId": session}
+    return json.dumps({"method": "session/update", "params": params}).replace(" ", "").encode()
+
+
+PROMPT = (
+    b'{"id":1,"method":"session/prompt",'
+    b'"params":{"sessionId":"a","prompt":[{"type":"text","text":"hi"}]}}'
+)
+ANSWER = b'{"id":1,"result":{"stopReason":"end_turn"}}'
+LINES = st.sampled_from(
+    [
+        update("a", "agent_message_chunk", "x"),
+        update("a", "agent_message_chunk", "y"),
+        update("a", "agent_thought_chunk", "x"),
+        update("b", "agent_message_chunk", "x"),
+        update("a", "user_message_chunk", "hi"),
+        update("a", "session_info_update", "x"),
+        update("a", "state_update", "x"),
+        update("a\\u00e9", "agent_message_chunk", "x"),
+        session_last("a", "plan"),
+        session_last("b", "plan"),
+        ANSWER,
+        b"not JSON",
+        b"",
+    ]
+)
+
+
+def kept(step: Step) -> list[object]:
+    """Return what a step records, entry by entry."""
+    entries: list[object] = []
+    for change in step.changes:
+        if isinstance(change, Stretch):
+            entries += [
+                (change.session_id, change.side, change.kind, line) for line in change.lines
+            ]
+        else:
+            entries.append(change)
+    return entries
+
+
+@given(lines=st.lists(LINES, min_size=1), has_prompt=st.booleans())
+def test_lines_read_together_go_the_way_of_lines_read_one_by_one(
+    lines: list[bytes], *, has_prompt: bool
+) -> None:
+    together, apart = Relay(("agent",)), Relay(("agent",))
+    if has_prompt:
+        for relay in (together, apart):
+            relay.receive(Side.CLIENT, PROMPT, 1)
+    step = together.receive(Side.AGENT, b"\n".join(lines), 1)
+    steps = [apart.receive(Side.AGENT, line, 1) for line in lines]
+    assert kept(step) == [entry for one in steps for entry in kept(one)]
+    assert b"\n".join(step.to_client) == b"\n".join(lines)
+    assert step.sync is any(one.sync for one in steps)
+
+
+@given(st.lists(st.lists(LINES, min_size=1), min_size=1))
+def test_what_is_recognised_is_what_reading_would_have_found(reads: list[list[bytes]]) -> None:
+    quick, careful = Relay(("agent",)), Relay(("agent",))
+    for lines in reads:
+        read: list[object] = []
+        for line in lines:
+            # Anything from the client ends a streak, so this relay reads every line.
+            careful.receive(Side.CLIENT, b"", 1)
+            read += kept(careful.receive(Side.AGENT, line, 1))
+        assert kept(quick.receive(Side.AGENT, b"\n".join(lines), 1)) == read
+
+
+def test_a_line_cut_short_stays_with_its_streak() -> None:
+    relay = Relay(("agent",))
+    line = update("a", "agent_message_chunk", "x")
+    step = relay.receive(Side.AGENT, line + b"\n" + line[:-3], 1)
+    assert kept(step)[1:] == [
+        ("a", Side.AGENT, Kind.UPDATE, line),
+        ("a", Side.AGENT, Kind.UPDATE, line[:-3]),
+    ]
+
+
+def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
+    line = update("s", "plan", "x")
+    streak = Streak.after(line, "s", "plan")
+    assert streak
+    assert streak.covers(line) == 1
+    assert streak.covers(line + b"\n" + update("s", "plan", "y")) == 2
+    assert not streak.covers(line + b"\n" + update("t", "plan", "y"))
+    assert not streak.covers(line + b"\n")
+    assert not streak.covers(b"\n" + line)
+    assert not streak.covers(b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "session"),
+    [
+        (session_last("s", "plan"), "s"),
+        (update("s", "plan", "x").replace(b'":"', b'": "'), "s"),
+        (b'{"params":{"sessionId":"s","update":{"sessionUpdate":"plan"}},"method":"x"}', "s"),
+    ],
+    ids=["session last", "spaces", "method last"],
+)
+def test_a_beginning_that_does_not_tell_all_is_no_streak(line: bytes, session: str) -> None:
+    assert Streak.after(line, session, "plan") is None
