@@ -14,7 +14,7 @@ the next prompt is sent.
 import re
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct, field
+from msgspec import UNSET, Raw, Struct
 
 from rekindle.core.echo import Echo
 from rekindle.core.requests import OpenRequest, OpenRequests
@@ -34,6 +34,18 @@ from rekindle.model import (
 from rekindle.wire import methods
 from rekindle.wire.envelope import Message, encode, members, rows, table, text
 
+# What is kept of the requests that name a session, and of their answers.
+_REQUESTS = {
+    methods.PROMPT: Kind.PROMPT,
+    methods.REQUEST_PERMISSION: Kind.PERMISSION,
+    **dict.fromkeys(methods.CONFIGURING, Kind.CONFIG),
+}
+_RESPONSES = {
+    methods.PROMPT: Kind.ANSWER,
+    methods.REQUEST_PERMISSION: Kind.OUTCOME,
+    **dict.fromkeys(methods.CONFIGURING, Kind.CONFIGURED),
+}
+
 _SESSION_ID_IN_BROKEN_LINE = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
 
 
@@ -50,7 +62,7 @@ class _OpenStretch(Struct):
     session_id: str
     side: Side
     kind: Kind
-    pieces: list[bytes] = field(default_factory=list[bytes])
+    pieces: list[bytes] = []
     count: int = 0
 
     def takes(self, session_id: str, side: Side, kind: Kind) -> bool:
@@ -137,19 +149,16 @@ class Recording:
         session_id = message.session_id
         method = message.method or ""
         params: dict[str, Any] = {}
-        match method:
-            case methods.PROMPT if session_id is not None:
+        if method in methods.OPENING:
+            params = _without_secrets(line)
+            if method in {methods.LOAD, methods.RESUME} and session_id is not None:
+                self._step.look_up.append(session_id)
+        elif session_id is not None:
+            kind = _REQUESTS.get(method)
+            if kind is Kind.PROMPT:
                 self._prompt(session_id, line)
-            case methods.REQUEST_PERMISSION if session_id is not None:
-                self._keep(session_id, side, Kind.PERMISSION, line)
-            case _ if method in methods.CONFIGURING and session_id is not None:
-                self._keep(session_id, side, Kind.CONFIG, line)
-            case _ if method in methods.OPENING:
-                params = _without_secrets(line)
-                if method in {methods.LOAD, methods.RESUME} and session_id is not None:
-                    self._step.look_up.append(session_id)
-            case _:
-                pass
+            elif kind is not None:
+                self._keep(session_id, side, kind, line)
         asked = OpenRequest(bytes(request_id), method, session_id, params)
         self._requests.ask(side, request_id, asked)
 
@@ -167,22 +176,20 @@ class Recording:
         if asked is None:
             return
         is_success = message.error is UNSET
-        match asked.method:
-            case methods.PROMPT if asked.session_id is not None:
-                self.end_turn(asked.session_id, line)
-            case methods.REQUEST_PERMISSION if asked.session_id is not None:
-                self._keep(asked.session_id, side, Kind.OUTCOME, line)
-            case method if method in methods.CONFIGURING and asked.session_id is not None:
-                self._keep(asked.session_id, side, Kind.CONFIGURED, line)
-            case method if method in methods.OPENING:
-                self._opened(asked, message, line, is_success=is_success)
-            case methods.INITIALIZE if is_success:
-                self._identify(message)
-            case methods.DELETE if is_success and asked.session_id is not None:
-                self._change(Deleted(session_id=asked.session_id, at_us=self._at_us))
+        session_id = asked.session_id
+        if asked.method in methods.OPENING:
+            self._opened(asked, message, line, is_success=is_success)
+        elif session_id is not None:
+            kind = _RESPONSES.get(asked.method)
+            if kind is Kind.ANSWER:
+                self.end_turn(session_id, line)
+            elif kind is not None:
+                self._keep(session_id, side, kind, line)
+            elif asked.method == methods.DELETE and is_success:
+                self._change(Deleted(session_id=session_id, at_us=self._at_us))
                 self._step.sync = True
-            case _:
-                pass
+        elif asked.method == methods.INITIALIZE and is_success:
+            self._identify(message)
 
     def unreadable(self, side: Side, line: bytes) -> None:
         """See a line that is no JSON. It is kept if it names a session in use."""

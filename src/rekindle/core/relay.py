@@ -4,7 +4,7 @@ An answer that we give ourselves (the agent has died, or strictness forbids a li
 recorded like the agent's own, because the client sees it all the same.
 """
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from rekindle.core.recording import Recording
 from rekindle.core.requests import OpenRequests
@@ -102,17 +102,15 @@ class Relay:
         return True
 
     def _see(self, side: Side, line: bytes, message: Message) -> None:
-        match message:
-            case Message(id=Raw() as request_id, method=str()):
-                self._recording.request(side, request_id, message, line)
-            case Message(id=Raw() as request_id) if message.is_response:
-                self._recording.response(side, request_id, message, line)
-            case _ if message.is_update and side is Side.AGENT:
-                self._recording.update(message, line)
-            case Message(method=str() as method):
-                self._recording.notification(side, method, message, line)
-            case _:
-                pass
+        if isinstance(message.id, Raw):
+            if message.method is not UNSET:
+                self._recording.request(side, message.id, message, line)
+            elif message.is_response:
+                self._recording.response(side, message.id, message, line)
+        elif message.is_update and side is Side.AGENT:
+            self._recording.update(message, line)
+        elif message.method is not UNSET:
+            self._recording.notification(side, message.method, message, line)
 
     def _answer_for_agent(self, ended: AgentEnded, step: Step) -> None:
         for asked in self._requests.take_all(Side.CLIENT):

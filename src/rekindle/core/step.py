@@ -1,6 +1,6 @@
 """What the core tells the runner to do."""
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rekindle.model import Change, Side
 
@@ -12,15 +12,15 @@ class Step(Struct):
     remember: it is the shape of this value.
     """
 
-    look_up: list[str] = field(default_factory=list[str])
+    look_up: list[str] = []
     """Sessions about which the relay must learn whether the store has them."""
-    changes: list[Change] = field(default_factory=list[Change])
+    changes: list[Change] = []
     """What to record."""
     sync: bool = False
     """Whether it must be on the disk: a turn begins or ends here."""
-    to_agent: list[bytes] = field(default_factory=list[bytes])
-    to_client: list[bytes] = field(default_factory=list[bytes])
-    complaints: list[str] = field(default_factory=list[str])
+    to_agent: list[bytes] = []
+    to_client: list[bytes] = []
+    complaints: list[str] = []
     """What to tell the user, outside the protocol."""
 
     def to(self, side: Side) -> list[bytes]:

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from enum import StrEnum
 from typing import Any
 
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET, Struct
 
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
@@ -38,7 +38,7 @@ class Message(Struct, kw_only=True):
     role: Role
     at_us: int
     id: str | None = None
-    _pieces: list[str | dict[str, Any]] = field(default_factory=list[str | dict[str, Any]])
+    _pieces: list[str | dict[str, Any]] = []
 
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
@@ -115,7 +115,7 @@ class Turn(Struct, kw_only=True):
 
     number: int
     at_us: int
-    items: list[Item] = field(default_factory=list[Item])
+    items: list[Item] = []
     ended_us: int | None = None
     stop_reason: str | None = None
     error: dict[str, Any] | None = None

@@ -56,11 +56,15 @@ class Recorder:
         """Write `changes`, now if the store works, else when it works again."""
         if not changes:
             return
-        if self._is_failing:
+        if self._is_failing or self._store is None:
             self._hold_back(changes)
             if time.monotonic() >= self._retry_at:
                 self.catch_up()
-        elif not self._try(lambda: self._write(changes, sync=sync)):
+            return
+        try:
+            self._store.write(changes, sync=sync)
+        except StoreError as error:
+            self._fail(error)
             self._hold_back(changes)
 
     def has(self, session_id: str) -> bool:
@@ -79,9 +83,8 @@ class Recorder:
         """Try to write what waits."""
 
         def rewrite() -> None:
-            self._open()
             changes = [c.as_entry() if isinstance(c, _Gap) else c for c in self._backlog]
-            self._write(changes, sync=True)
+            self._open().write(changes, sync=True)
 
         waited = len(self._backlog)
         lost = sum(change.lost for change in self._backlog if isinstance(change, _Gap))
@@ -108,20 +111,15 @@ class Recorder:
                 self._log.note(f"closing the store: {error}")
             self._store = None
 
-    def _open(self) -> None:
+    def _open(self) -> Store:
         # A store that failed is opened anew: its file may have been replaced or repaired.
-        if self._store is not None and self._is_failing:
+        if self._store is not None:
             store, self._store = self._store, None
             store.close()
-        if self._store is None:
-            self._store = self._open_store()
+        self._store = self._open_store()
+        return self._store
 
-    def _write(self, changes: Sequence[Change], *, sync: bool) -> None:
-        if self._store is None:
-            raise StoreError("the store is not open")
-        self._store.write(changes, sync=sync)
-
-    def _try(self, action: Callable[[], None]) -> bool:
+    def _try(self, action: Callable[[], object]) -> bool:
         try:
             action()
         except StoreError as error:

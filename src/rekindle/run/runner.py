@@ -86,20 +86,22 @@ class Runner:
 
     def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
-            step = self._decide(side, lines)
+            try:
+                step = self._relay.receive(side, lines, _now_us())
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
+                step = self._excuse(error, side, lines)
             self._carry_out(step, is_terminated=is_terminated)
-        self._to_client.flush(wait=side is Side.AGENT)
-        self._to_agent.flush(wait=side is Side.CLIENT)
+        if step.to_client:
+            self._to_client.flush(wait=side is Side.AGENT)
+        if step.to_agent:
+            self._to_agent.flush(wait=side is Side.CLIENT)
 
-    def _decide(self, side: Side, lines: bytes) -> Step:
-        try:
-            return self._relay.receive(side, lines, _now_us())
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
-            self._log.tell(f"a fault in Rekindle, please report it: {error!r}")
-            self._log.note(traceback.format_exc())
-            step = Step()
-            step.to(side.peer).append(lines)
-            return step
+    def _excuse(self, error: Exception, side: Side, lines: bytes) -> Step:
+        self._log.tell(f"a fault in Rekindle, please report it: {error!r}")
+        self._log.note(traceback.format_exc())
+        step = Step()
+        step.to(side.peer).append(lines)
+        return step
 
     def _carry_out(self, step: Step, *, is_terminated: bool = True) -> None:
         for session_id in step.look_up:

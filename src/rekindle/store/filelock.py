@@ -23,18 +23,24 @@ class FileLock:
 
     def acquire(self, patience: float) -> bool:
         """Wait for the lock at most `patience` seconds; tell whether it was had."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self._wait(patience)
+        return True
+
+    def _wait(self, patience: float) -> bool:
         deadline = time.monotonic() + patience
         pause = _FIRST_PAUSE
-        while True:
+        while time.monotonic() < deadline:
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(pause)
-                pause = min(pause * 1.5, _LONGEST_PAUSE)
-            else:
-                return True
+                continue
+            return True
+        return False
 
     def release(self) -> None:
         """Let the next one in."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound
@@ -26,8 +26,8 @@ from rekindle.store.base import Page
 
 class _Record(Struct):
     session: Session
-    titles: dict[TitleSource, str] = field(default_factory=dict[TitleSource, str])
-    entries: list[Entry] = field(default_factory=list[Entry])
+    titles: dict[TitleSource, str] = {}
+    entries: list[Entry] = []
 
 
 class MemoryStore:

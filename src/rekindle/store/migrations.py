@@ -1,6 +1,7 @@
 """The schema, as the list of steps that led to it. A step, once released, never changes.
 
-session   a conversation. `key` stands for the client's id wherever space matters.
+session   a conversation. `key` stands for the client's id wherever space matters, and is
+          never given again.
           `program` is the base name of its command.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
           `place` is the session's key and the first one's seq in one number (see `place`), so
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 MIGRATIONS = (
     """
     create table session (
-        key integer primary key,
+        key integer primary key autoincrement,
         id text not null unique,
         agent_session_id text not null,
         agent_name text,
@@ -54,6 +55,11 @@ _SEQ_BITS = 32
 def place(key: int, seq: int) -> int:
     """Return where an entry of a session lies in `stretch`."""
     return key << _SEQ_BITS | seq
+
+
+def key_at(place: int) -> int:
+    """Return the key of the session whose entry lies there."""
+    return place >> _SEQ_BITS
 
 
 def seq_at(place: int) -> int:

@@ -42,7 +42,14 @@ from rekindle.model import (
 )
 from rekindle.store.base import Page
 from rekindle.store.filelock import FileLock
-from rekindle.store.migrations import MIGRATIONS, migrate, place, schema_version, seq_at
+from rekindle.store.migrations import (
+    MIGRATIONS,
+    key_at,
+    migrate,
+    place,
+    schema_version,
+    seq_at,
+)
 
 _Row = tuple[Any, ...]
 _Values = Sequence[object] | Mapping[str, object]
@@ -113,7 +120,9 @@ class SqliteStore:
         self._path = path
         self._patience = patience
         self._mutex = RLock()
-        self._synchronous: str | None = None
+        self._is_synced: bool | None = None
+        self._ends: dict[str, int] = {}
+        """Where the next entry of a session will lie, as far as this process knows."""
         with _translated(path):
             if create:
                 _make_private_file(path)
@@ -130,9 +139,16 @@ class SqliteStore:
 
     def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:
         """Apply `changes`."""
-        with self._transaction(sync=sync):
-            for change in changes:
-                self._apply(change)
+        # This is the way of every chunk of every answer, so it has no context managers.
+        try:
+            with self._mutex:
+                try:
+                    self._commit(changes, sync=sync)
+                except apsw.ConstraintError:
+                    # Another process has written to the same session: look where it ends now.
+                    self._commit(changes, sync=sync)
+        except (apsw.Error, OSError) as error:
+            raise _in_words(error, self._path) from error
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
@@ -189,43 +205,43 @@ class SqliteStore:
         done = schema_version(self._db)
         if done > len(MIGRATIONS):
             raise StoreTooNew(str(self._path), done, len(MIGRATIONS))
-        if done == 0:
-            # The mode is kept in the file, and changing it needs the file alone.
-            with self._alone():
-                self._db.pragma("journal_mode", "wal")
         if done < len(MIGRATIONS):
-            with self._transaction(sync=True):
-                migrate(self._db)
+            is_held = self.lock.acquire(self._patience)
+            try:
+                # The mode is kept in the file, and changing it needs the file alone.
+                self._db.pragma("journal_mode", "wal")
+                with self._db:
+                    migrate(self._db)
+            finally:
+                if is_held:
+                    self.lock.release()
         self._db.pragma("foreign_keys", "on")
         self._db.pragma("wal_autocheckpoint", _PAGES_A_CHECKPOINT)
         self._db.pragma("journal_size_limit", _LARGEST_IDLE_WAL)
 
     # -- writing ------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(self, *, sync: bool) -> Generator[None]:
-        with self._mutex, _translated(self._path), self._alone():
-            self._set_synchronous("full" if sync else "normal")
-            self._execute("begin immediate")
-            try:
-                yield
-                self._execute("commit")
-            except BaseException:
-                # Some errors (a full disk) have rolled the transaction back already.
-                if self._db.in_transaction:
-                    self._execute("rollback")
-                raise
-
-    def _set_synchronous(self, level: str) -> None:
-        if level != self._synchronous:
-            self._db.pragma("synchronous", level)
-            self._synchronous = level
-
-    @contextmanager
-    def _alone(self) -> Generator[None]:
+    def _commit(self, changes: Sequence[Change], *, sync: bool) -> None:
+        if sync is not self._is_synced:
+            self._db.pragma("synchronous", "full" if sync else "normal")
+            self._is_synced = sync
         is_held = self.lock.acquire(self._patience)
         try:
-            yield
+            first = changes[0] if len(changes) == 1 else None
+            if isinstance(first, Stretch) and first.kind not in ACTIVITY:
+                # One statement is a transaction by itself.
+                self._append(first)
+            else:
+                self._execute("begin immediate")
+                for change in changes:
+                    self._apply(change)
+                self._execute("commit")
+        except BaseException:
+            self._ends.clear()
+            # Some errors (a full disk) have rolled the transaction back already.
+            if self._db.in_transaction:
+                self._execute("rollback")
+            raise
         finally:
             if is_held:
                 self.lock.release()
@@ -244,24 +260,29 @@ class SqliteStore:
                 self._execute(sql, (change.at_us, change.session_id))
 
     def _append(self, stretch: Stretch) -> None:
-        key = self._key_or_make(stretch.session_id, stretch.at_us)
-        last = self._execute(_LAST, (place(key, 0), _end(key)))
+        start = self._ends.get(stretch.session_id) or self._find_end(stretch)
         values = (
-            (last[0][0] if last else place(key, 0)) + 1,
+            start,
             stretch.count,
-            stretch.side.value,
-            stretch.kind.value,
+            stretch.side,
+            stretch.kind,
             stretch.at_us,
             stretch.protocol,
             _CODEC_LINES,
             stretch.data,
         )
-        self._execute(_APPEND, values)
+        self._db.execute(_APPEND, values)
+        self._ends[stretch.session_id] = start + stretch.count
         # Only here, because a changed time moves the session in two indexes, and most of
         # what is written is streamed chunks.
         if stretch.kind in ACTIVITY:
             turns = stretch.count if stretch.kind is Kind.PROMPT else 0
-            self._execute(_USE, (turns, stretch.at_us, key))
+            self._execute(_USE, (turns, stretch.at_us, key_at(start)))
+
+    def _find_end(self, stretch: Stretch) -> int:
+        key = self._key_or_make(stretch.session_id, stretch.at_us)
+        last = self._execute(_LAST, (place(key, 0), _end(key)))
+        return (last[0][0] if last else place(key, 0)) + 1
 
     def _key_or_make(self, session_id: str, at_us: int) -> int:
         sql = "select key from session where id = ?"
@@ -397,13 +418,20 @@ def _translated(path: Path) -> Generator[None]:
     """Turn what SQLite and the system say into what a person can act on."""
     try:
         yield
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise StoreUnavailable(f"the store {path} is locked by another process") from error
-    except apsw.FullError as error:
-        raise StoreUnavailable(f"the disk with the store {path} is full") from error
-    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError) as error:
-        raise StoreUnavailable(f"the store {path} cannot be written: {error}") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreUnavailable(f"the store {path} is damaged: {error}") from error
     except (apsw.Error, OSError) as error:
-        raise StoreUnavailable(f"the store {path} failed: {error}") from error
+        raise _in_words(error, path) from error
+
+
+def _in_words(error: Exception, path: Path) -> StoreUnavailable:
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            words = f"the store {path} is locked by another process"
+        case apsw.FullError():
+            words = f"the disk with the store {path} is full"
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+            words = f"the store {path} cannot be written: {error}"
+        case apsw.NotADBError() | apsw.CorruptError():
+            words = f"the store {path} is damaged: {error}"
+        case _:
+            words = f"the store {path} failed: {error}"
+    return StoreUnavailable(words)
