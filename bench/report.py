@@ -28,14 +28,18 @@ gave.
   between a client and an agent can cost. A stream may even gain, for more pipes hold more.
 - **rekindle**: `rekindle run -- agent`, recording into a fresh store on disk.
 
-Chunks are `agent_message_chunk` updates with 60 bytes of text, tool results are
-`tool_call_update`s with 20 kB. A round trip goes from the agent to the client and back, timed
-by the agent: `session/request_permission` and its outcome are recorded,
-`fs/read_text_file` is not. The client and the agent have a core each, so that each message
-wakes an idle core, as between programs that wait for each other; on one core that falls away,
-and what is left is the work. A start lasts from starting the processes to the answer to
-`initialize`. Memory is that of the rekindle process alone; MB are 1,000,000 bytes. Every byte
-that the client received, and every update in the store, was compared with what the agent sent.
+Chunks are `agent_message_chunk` updates with 60 bytes of text, each flushed by the agent as a
+streaming agent does; as fast as a pipe goes, they are written in blocks that were made
+beforehand. Tool results are `tool_call_update`s with 20 kB. A round trip goes from the agent
+to the client and back, timed by the agent: `fs/read_text_file`, which is not recorded, and
+`session/request_permission`, of which both the question and the answer are on record before
+they are passed on. The bar is on the former, which agents make by themselves; the latter is
+beyond it, and waits for a person anyway. The client and the agent have a core each, so that
+each message wakes an idle core, as between programs that wait for each other; on one core that
+falls away, and what is left is the work. A start lasts from starting the processes to the
+answer to `initialize`. Memory is that of the rekindle process alone; MB are 1,000,000 bytes.
+Every byte that the client received, and every update in the store, was compared with what the
+agent sent.
 """
 
 

@@ -13,7 +13,7 @@ from rekindle.model import Kind
 from rekindle.store.base import Page
 from rekindle.store.sqlite import SqliteStore
 
-KILLS = int(os.environ.get("REKINDLE_KILLS", "20"))
+KILLS = int(os.environ.get("REKINDLE_KILLS", "40"))
 
 Start = Callable[..., Client]
 
