@@ -5,6 +5,7 @@ A command's module has `configure(parser)` and `main(arguments) -> int`.
 
 import argparse
 import io
+import os
 import sys
 from importlib import import_module
 
@@ -13,6 +14,7 @@ from rekindle.errors import RekindleError, UsageError
 FAILURE = 1
 USAGE = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 COMMANDS = {
     "run": "stand before an ACP agent and record every session",
@@ -40,7 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     module.configure(parser)
     try:
-        return module.main(parser.parse_args(rest))
+        code = module.main(parser.parse_args(rest))
+        sys.stdout.flush()
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
@@ -50,6 +53,8 @@ def main(argv: list[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
+    else:
+        return code
 
 
 def _top_level(argv: list[str]) -> int:
@@ -78,5 +83,5 @@ def _fail(error: RekindleError, code: int) -> int:
 def _reader_left() -> int:
     """End as other programs do when nobody reads their output any more."""
     # The interpreter flushes stdout when it ends, and would complain once more.
-    sys.stdout = None
-    return 128 + 13
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
