@@ -2,7 +2,7 @@ import json
 from itertools import count
 from typing import Any
 
-from rekindle.core.transcript import Gap, Message, Plan, Role, ToolCall, Transcript, fold
+from rekindle.core.transcript import Gap, Message, Other, Plan, Role, ToolCall, Transcript, fold
 from rekindle.model import Entry, Kind, Side
 
 SEQ = count(1)
@@ -191,11 +191,33 @@ def test_the_last_state_of_each_kind_counts() -> None:
             update("current_mode_update", currentModeId="a"),
             update("current_mode_update", currentModeId="b"),
             update("state_update", state="idle"),
-            update("_unheard_of", x=1),
+            update("notice", severity="info", title="Passing by"),
         ]
     )
     assert transcript.state["current_mode_update"]["currentModeId"] == "b"
     assert transcript.turns == []
+
+
+def test_modes_and_options_are_taken_from_answers_too() -> None:
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
+    ready = entry(Kind.READY, {"id": 1, "result": {"modes": modes, "configOptions": [{"id": "m"}]}})
+    transcript = fold([ready])
+    assert transcript.modes == modes
+    assert transcript.state["current_mode_update"] == {"currentModeId": "ask"}
+    assert transcript.state["config_option_update"] == {"configOptions": [{"id": "m"}]}
+
+    ask = entry(Kind.CONFIG, {"id": 2, "params": {"modeId": "code"}})
+    done = entry(Kind.CONFIGURED, {"id": 2, "result": {}})
+    refused = entry(Kind.CONFIGURED, {"id": 2, "error": {}})
+    assert fold([ready, ask, done]).state["current_mode_update"] == {"currentModeId": "code"}
+    assert fold([ready, ask, refused]).state["current_mode_update"] == {"currentModeId": "ask"}
+    assert fold([done]).state == {}
+
+
+def test_an_update_of_another_kind_is_kept_as_it_came() -> None:
+    other = only_item(fold([update("_unheard_of", x=1)]))
+    assert isinstance(other, Other)
+    assert other.update == {"sessionUpdate": "_unheard_of", "x": 1}
 
 
 def test_a_turn_may_fail() -> None:
@@ -238,7 +260,9 @@ def test_a_prompt_without_a_name_stays_without() -> None:
 
 def test_a_gap_is_shown_where_it_is() -> None:
     transcript = fold([prompt("Go"), entry(Kind.GAP, {"lostEntries": 3})])
-    assert transcript.turns[0].items[1] == Gap(at_us=transcript.turns[0].items[1].at_us, lost=3)
+    assert transcript.turns[0].items[1] == Gap(
+        seq=transcript.turns[0].items[1].seq, at_us=transcript.turns[0].items[1].at_us, lost=3
+    )
 
 
 def test_other_entries_are_not_part_of_the_transcript() -> None:
@@ -251,6 +275,14 @@ def test_only_a_running_turn_is_ended_by_the_state() -> None:
     assert (turn.stop_reason, turn.ended_us) == ("cancelled", fold(ended).turns[0].ended_us)
 
 
+def test_a_message_can_be_read_before_it_is_whole() -> None:
+    transcript = Transcript()
+    for words in ("One", " two"):
+        transcript.add(chunk(words))
+        assert only_item(transcript).text.endswith(words)
+    assert only_item(transcript).blocks == [{"type": "text", "text": "One two"}]
+
+
 def test_an_empty_message_has_no_blocks() -> None:
-    assert Message(role=Role.AGENT, at_us=0).blocks == []
-    assert Message(role=Role.AGENT, at_us=0).text == ""
+    assert Message(role=Role.AGENT, seq=1, at_us=0).blocks == []
+    assert Message(role=Role.AGENT, seq=1, at_us=0).text == ""

@@ -23,7 +23,7 @@ from rekindle.cli.words import (
     printable,
     title,
 )
-from rekindle.core.transcript import Gap, Item, Message, Plan, Role, ToolCall, Turn, fold
+from rekindle.core.transcript import Gap, Item, Message, Other, Plan, Role, ToolCall, Turn, fold
 from rekindle.model import Session
 from rekindle.wire.envelope import table
 
@@ -100,6 +100,8 @@ def _item_lines(item: Item) -> Iterator[_Line]:
             for step in item.entries:
                 done = "x" if step.get("status") == "completed" else " "
                 yield "plan", f"  [{done}] {one_line(str(step.get('content', '')))}"
+        case Other():
+            pass
         case Gap():
             yield "problem", f"({item.lost} entries are missing: the store could not be written)"
 
@@ -154,5 +156,7 @@ def _item_as_json(item: Item) -> dict[str, Any]:
             return item.fields | kind | {"at": iso(item.at_us)}
         case Plan():
             return {"type": "plan", "entries": item.entries, "at": iso(item.at_us)}
+        case Other():
+            return {"type": "update", "update": item.update, "at": iso(item.at_us)}
         case Gap():
             return {"type": "gap", "lostEntries": item.lost, "at": iso(item.at_us)}

@@ -20,7 +20,7 @@ from rekindle.model import Entry, Kind
 from rekindle.wire import methods
 from rekindle.wire.envelope import members, peek, request_key, rows, table, text
 
-_PIECES_BEFORE_JOINING = 512
+_WORDS_A_PASSAGE = 1024
 _PLAIN_TEXT = frozenset({"type", "text"})
 
 
@@ -36,57 +36,60 @@ class Message(Struct, kw_only=True):
     """What was said in one go. Chunks of plain text are joined, all else is kept as it came."""
 
     role: Role
+    seq: int
     at_us: int
     id: str | None = None
-    _pieces: list[str | dict[str, Any]] = []
+    _done: list[dict[str, Any]] = []
+    _passages: list[str] = []
+    _words: list[str] = []
 
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
         if block.get("type") == "text" and block.keys() == _PLAIN_TEXT:
-            self._pieces.append(text(block["text"]) or "")
-            if len(self._pieces) >= _PIECES_BEFORE_JOINING:
-                # A long answer may come as a million chunks.
-                self._join()
+            self._words.append(text(block["text"]) or "")
+            if len(self._words) >= _WORDS_A_PASSAGE:
+                # A long answer may come as a million chunks, each an object of its own.
+                self._passages.append("".join(self._words))
+                self._words.clear()
         else:
-            self._pieces.append(block)
+            self._end_text()
+            self._done.append(block)
 
     def replace(self, blocks: list[Any]) -> None:
         """Let these blocks stand for all there were."""
-        self._pieces.clear()
+        self._done.clear()
+        self._passages.clear()
+        self._words.clear()
         for block in blocks:
             self.add(table(block))
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
         """The content blocks."""
-        self._join()
-        return [{"type": "text", "text": p} if isinstance(p, str) else p for p in self._pieces]
+        self._end_text()
+        return self._done
 
     @property
     def text(self) -> str:
         """The words, without what is not text."""
         return "".join(text(block.get("text")) or "" for block in self.blocks)
 
-    def _join(self) -> None:
-        joined: list[str | dict[str, Any]] = []
-        words: list[str] = []
-        for piece in self._pieces:
-            if isinstance(piece, str):
-                words.append(piece)
-                continue
-            if words:
-                joined.append("".join(words))
-                words = []
-            joined.append(piece)
-        if words:
-            joined.append("".join(words))
-        self._pieces = joined
+    def _end_text(self) -> None:
+        words = "".join([*self._passages, *self._words])
+        self._passages.clear()
+        self._words.clear()
+        last = self._done[-1] if self._done else None
+        if words and last is not None and last.keys() == _PLAIN_TEXT:
+            self._done[-1] = {"type": "text", "text": last["text"] + words}
+        elif words:
+            self._done.append({"type": "text", "text": words})
 
 
 class ToolCall(Struct, kw_only=True):
     """A tool call in its latest state; `fields` as ACP has them."""
 
     id: str
+    seq: int
     at_us: int
     fields: dict[str, Any]
     outcome: str | None = None
@@ -96,6 +99,7 @@ class ToolCall(Struct, kw_only=True):
 class Plan(Struct, kw_only=True):
     """The plan as it was last told in its turn."""
 
+    seq: int
     at_us: int
     entries: list[Any]
 
@@ -103,11 +107,20 @@ class Plan(Struct, kw_only=True):
 class Gap(Struct, kw_only=True):
     """Entries that the store could not take."""
 
+    seq: int
     at_us: int
     lost: int
 
 
-Item = Message | ToolCall | Plan | Gap
+class Other(Struct, kw_only=True):
+    """An update of a kind that is not folded; kept as it came."""
+
+    seq: int
+    at_us: int
+    update: dict[str, Any]
+
+
+Item = Message | ToolCall | Plan | Gap | Other
 
 
 class Turn(Struct, kw_only=True):
@@ -130,6 +143,9 @@ class Transcript:
         """The last update of each kind that tells the session's state."""
         self._messages: dict[tuple[Role, str], Message] = {}
         self._tool_calls: dict[str, ToolCall] = {}
+        self.modes: dict[str, Any] = {}
+        """The modes there are, as the agent last told them."""
+        self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
 
     def add(self, entry: Entry) -> None:
@@ -145,9 +161,14 @@ class Transcript:
                 self._permission(entry)
             case Kind.OUTCOME:
                 self._outcome(entry)
+            case Kind.READY | Kind.CONFIGURED:
+                self._configured(entry)
+            case Kind.CONFIG:
+                self._config(entry)
             case Kind.GAP:
                 lost = (members(entry.line) or {}).get("lostEntries")
-                self._turn(entry).items.append(Gap(at_us=entry.at_us, lost=int(lost or 0)))
+                gap = Gap(seq=entry.seq, at_us=entry.at_us, lost=int(lost or 0))
+                self._turn(entry).items.append(gap)
             case _:
                 pass
 
@@ -163,7 +184,7 @@ class Transcript:
 
     def _prompt(self, entry: Entry) -> None:
         turn = self._begin_turn(entry)
-        message = Message(role=Role.USER, at_us=entry.at_us)
+        message = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         message.replace(rows(_params(entry).get("prompt")))
         turn.items.append(message)
 
@@ -200,6 +221,9 @@ class Transcript:
             self._plan(entry, update)
         elif kind in methods.STATE_KINDS:
             self._state(entry, kind, update)
+        elif kind != methods.NOTICE:
+            other = Other(seq=entry.seq, at_us=entry.at_us, update=update)
+            self._turn(entry).items.append(other)
 
     def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
         message = self._find_message(entry, role, text(update.get("messageId")))
@@ -221,7 +245,7 @@ class Transcript:
         turn = self._turn(entry)
         if role is Role.USER and turn.items:
             turn = self._begin_turn(entry)
-        message = Message(role=role, at_us=entry.at_us, id=message_id)
+        message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=message_id)
         turn.items.append(message)
         if message_id is not None:
             self._messages[role, message_id] = message
@@ -231,7 +255,8 @@ class Transcript:
         call_id = text(update.get("toolCallId")) or ""
         call = self._tool_calls.get(call_id)
         if call is None:
-            call = self._tool_calls[call_id] = ToolCall(id=call_id, at_us=entry.at_us, fields={})
+            call = ToolCall(id=call_id, seq=entry.seq, at_us=entry.at_us, fields={})
+            self._tool_calls[call_id] = call
             self._turn(entry).items.append(call)
         told = {
             name: value
@@ -245,7 +270,7 @@ class Transcript:
         items = self._turn(entry).items
         plan = next((item for item in items if isinstance(item, Plan)), None)
         if plan is None:
-            plan = Plan(at_us=entry.at_us, entries=[])
+            plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
         plan.entries = rows(update.get("entries"))
 
@@ -256,20 +281,33 @@ class Transcript:
             turn.ended_us = turn.ended_us or entry.at_us
             turn.stop_reason = text(update.get("stopReason")) or turn.stop_reason
 
+    def _configured(self, entry: Entry) -> None:
+        """Take modes and options from an answer, as if they had been told by updates."""
+        answer = members(entry.line) or {}
+        asked = self._configs.pop(_key(entry), None)
+        if "error" in answer:
+            return
+        result = table(answer.get("result"))
+        if isinstance(result.get("configOptions"), list):
+            self.state["config_option_update"] = {"configOptions": result["configOptions"]}
+        mode = text(table(result.get("modes")).get("currentModeId")) or text(asked)
+        if mode is not None:
+            self.state["current_mode_update"] = {"currentModeId": mode}
+        if isinstance(result.get("modes"), dict):
+            self.modes = table(result["modes"])
+
+    def _config(self, entry: Entry) -> None:
+        self._configs[_key(entry)] = _params(entry).get("modeId")
+
     # -- permissions --------------------------------------------------------------------
 
     def _permission(self, entry: Entry) -> None:
         params = _params(entry)
         call = self._tool_call(entry, table(params.get("toolCall")))
-        message = peek(entry.line)
-        if message is not None and message.id is not UNSET:
-            self._asked[request_key(message.id)] = (call, params)
+        self._asked[_key(entry)] = (call, params)
 
     def _outcome(self, entry: Entry) -> None:
-        message = peek(entry.line)
-        if message is None or message.id is UNSET:
-            return
-        asked = self._asked.pop(request_key(message.id), None)
+        asked = self._asked.pop(_key(entry), None)
         if asked is not None:
             call, params = asked
             result = table((members(entry.line) or {}).get("result"))
@@ -292,6 +330,11 @@ def fold(entries: Iterable[Entry]) -> Transcript:
     for entry in entries:
         transcript.add(entry)
     return transcript
+
+
+def _key(entry: Entry) -> Hashable:
+    message = peek(entry.line)
+    return request_key(message.id) if message is not None and message.id is not UNSET else None
 
 
 def _params(entry: Entry) -> dict[str, Any]:

@@ -37,6 +37,8 @@ STATE_KINDS = frozenset(
 
 SESSION_INFO_UPDATE = "session_info_update"
 STATE_UPDATE = "state_update"
+NOTICE = "notice"
+"""A passing remark: never part of the history."""
 
 _PRIVATE = ("authenticate", "logout", "auth/", "_auth/", "fs/", "terminal/")
 

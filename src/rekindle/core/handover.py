@@ -1,0 +1,144 @@
+"""Telling an agent that has forgotten what was said before.
+
+Within a budget of characters: the first task, because it is what all the rest is about; the
+last turns, each whole; and the plan as far as it is open. Where something is left out, the
+text says so. It is written for a model to read, and a person can read it too.
+"""
+
+import json
+from typing import Any
+
+from rekindle.core.transcript import Item, Message, Plan, Role, ToolCall, Transcript, Turn
+from rekindle.wire.envelope import rows, table, text
+
+BUDGET = 40_000
+URI = "rekindle://session/history"
+
+_OPENING = """\
+This conversation was continued in a new process, and you have no memory of it. Below is
+the record of what was said and done before, for your information. Go on from there: the
+user's next message follows after it. Do not answer the record itself."""
+_LONGEST_RESULT = 2_000
+_OPEN = frozenset({"pending", "in_progress"})
+
+
+def compose(transcript: Transcript, budget: int = BUDGET) -> str:
+    """Return the text that is handed to the agent, of at most `budget` characters."""
+    turns = [_turn(turn) for turn in transcript.turns]
+    plan = _open_plan(transcript)
+    fixed = len(_OPENING) + len(plan) + 200
+    room = max(0, budget - fixed)
+    first, kept = _choose(turns, room)
+    parts = [_OPENING, first]
+    left_out = len(turns) - len(kept) - 1
+    if left_out > 0:
+        parts.append(f"[{left_out} {'turn is' if left_out == 1 else 'turns are'} left out here]")
+    parts += kept
+    parts.append(plan)
+    return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
+
+
+def as_block(words: str, *, is_embedded: bool) -> dict[str, Any]:
+    """Return the content block that carries the text."""
+    if is_embedded:
+        resource = {"uri": URI, "mimeType": "text/plain", "text": words}
+        return {"type": "resource", "resource": resource}
+    return {"type": "text", "text": words}
+
+
+def _choose(turns: list[str], room: int) -> tuple[str, list[str]]:
+    """Return the first turn, shortened if it must be, and as many of the last as fit."""
+    if not turns:
+        return "", []
+    first = _shorten(turns[0], max(room // 3, room - sum(map(len, turns[1:]))))
+    room -= len(first)
+    kept: list[str] = []
+    for turn in reversed(turns[1:]):
+        if len(turn) + 2 > room:
+            break
+        kept.insert(0, turn)
+        room -= len(turn) + 2
+    if not kept and len(turns) > 1 and room > 0:
+        # Not even the last turn fits: its end is worth more than nothing.
+        kept = [_shorten(turns[-1], room)]
+    return first, kept
+
+
+def _turn(turn: Turn) -> str:
+    lines = [line for item in turn.items for line in _item(item)]
+    if turn.ended_us is None:
+        lines.append("[this turn was cut off]")
+    elif turn.error is not None:
+        lines.append(f"[this turn failed: {turn.error.get('message', '')}]")
+    elif turn.stop_reason not in {None, "end_turn"}:
+        lines.append(f"[this turn ended with: {turn.stop_reason}]")
+    return "\n".join(lines)
+
+
+def _item(item: Item) -> list[str]:
+    match item:
+        case Message(role=Role.THOUGHT):
+            return []
+        case Message():
+            speaker = "User" if item.role is Role.USER else "You"
+            return [f"{speaker}: {_words(item)}"]
+        case ToolCall():
+            return _tool_call(item)
+        case _:
+            return []
+
+
+def _words(message: Message) -> str:
+    return "".join(
+        words if (words := text(block.get("text"))) is not None else _attachment(block)
+        for block in message.blocks
+    )
+
+
+def _attachment(block: dict[str, Any]) -> str:
+    resource = table(block.get("resource"))
+    uri = text(block.get("uri")) or text(resource.get("uri")) or ""
+    return f"[{block.get('type', 'attachment')} {uri}]".replace(" ]", "]")
+
+
+def _tool_call(call: ToolCall) -> list[str]:
+    fields = call.fields
+    title = text(fields.get("title")) or text(fields.get("kind")) or "a tool"
+    status = text(fields.get("status")) or "pending"
+    lines = [f"You used a tool: {title} ({'not finished' if status in _OPEN else status})"]
+    result = "\n".join(_content(table(part)) for part in rows(fields.get("content"))).strip()
+    if not result and "rawOutput" in fields:
+        raw = fields["rawOutput"]
+        result = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
+    if result:
+        lines.append(_shorten(result, _LONGEST_RESULT))
+    return lines
+
+
+def _content(part: dict[str, Any]) -> str:
+    if part.get("type") == "diff":
+        old = text(part.get("oldText")) or ""
+        new = text(part.get("newText")) or ""
+        changed = [f"- {line}" for line in old.splitlines()] + [
+            f"+ {line}" for line in new.splitlines()
+        ]
+        return "\n".join([f"change of {part.get('path', 'a file')}:", *changed])
+    return text(table(part.get("content")).get("text")) or ""
+
+
+def _open_plan(transcript: Transcript) -> str:
+    plans = [item for turn in transcript.turns for item in turn.items if isinstance(item, Plan)]
+    steps = [table(step) for step in rows(plans[-1].entries)] if plans else []
+    if not any(step.get("status") in _OPEN for step in steps):
+        return ""
+    lines = [f"- {step.get('content', '')} ({step.get('status', 'pending')})" for step in steps]
+    return "\n".join(["The plan, as it stands:", *lines])
+
+
+def _shorten(words: str, room: int) -> str:
+    """Keep the beginning and the end, and say what is missing between."""
+    if len(words) <= room:
+        return words
+    gap = f"\n[{len(words) - room:,} characters are left out here]\n"
+    half = max(0, room - len(gap)) // 2
+    return words[:half] + gap + (words[-half:] if half else "")

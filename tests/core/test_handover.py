@@ -1,0 +1,153 @@
+import json
+from typing import Any
+
+import pytest
+
+from rekindle.core.handover import URI, as_block, compose
+from rekindle.core.transcript import Transcript, fold
+from rekindle.model import Entry, Kind, Side
+
+Json = dict[str, Any]
+
+
+def text(words: str) -> Json:
+    return {"type": "text", "text": words}
+
+
+def said(words: str) -> Json:
+    return {"sessionUpdate": "agent_message_chunk", "content": text(words)}
+
+
+def talk(*turns: tuple[str, list[Json], Json | None]) -> Transcript:
+    """Return the transcript of turns: a prompt, updates, and the answer if there was one."""
+    entries: list[Entry] = []
+
+    def add(kind: Kind, message: Json) -> None:
+        line = json.dumps(message).encode()
+        seq = len(entries) + 1
+        entries.append(Entry(seq=seq, side=Side.AGENT, kind=kind, at_us=seq, line=line))
+
+    for prompt, updates, answer in turns:
+        add(Kind.PROMPT, {"params": {"prompt": [text(prompt)]}})
+        for update in updates:
+            add(Kind.UPDATE, {"params": {"update": update}})
+        if answer is not None:
+            add(Kind.ANSWER, answer)
+    return fold(entries)
+
+
+DONE = {"result": {"stopReason": "end_turn"}}
+
+
+def test_everything_is_told_where_it_fits() -> None:
+    words = compose(talk(("Fix it", [said("Fixed.")], DONE), ("Thanks", [said("Sure")], DONE)))
+    assert words.endswith("User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure")
+    assert "you have no memory" in words
+    assert "left out" not in words
+
+
+def test_the_first_task_and_the_last_turns_are_kept() -> None:
+    turns = [(f"prompt {n}", [said(f"answer {n} " + "x" * 500)], DONE) for n in range(50)]
+    words = compose(talk(*turns), 4000)
+    assert len(words) <= 4000
+    assert "User: prompt 0\n" in words
+    assert "User: prompt 49\n" in words
+    assert "User: prompt 20\n" not in words
+    kept = [n for n in range(50) if f"User: prompt {n}\n" in words]
+    assert kept == [0, *range(kept[1], 50)]
+    assert f"[{kept[1] - 1} turns are left out here]" in words
+    for n in kept[1:]:
+        assert f"answer {n} " + "x" * 500 in words
+
+
+def test_one_turn_left_out_is_told_as_one() -> None:
+    turns = [(f"prompt {n}", [said("x" * 500)], DONE) for n in range(3)]
+    assert "[1 turn is left out here]" in compose(talk(*turns), 2000)
+
+
+@pytest.mark.parametrize("budget", [1, 100, 500, 700, 2000, 10_000])
+def test_the_budget_is_never_exceeded(budget: int) -> None:
+    turns = [("p" * 3000, [said("a" * 3000)], DONE), ("q" * 3000, [said("b" * 3000)], DONE)]
+    assert len(compose(talk(*turns), budget)) <= budget
+
+
+def test_a_turn_that_does_not_fit_is_shortened_in_the_middle() -> None:
+    words = compose(talk(("first", [said("ok")], DONE), ("q" * 9000, [], DONE)), 3000)
+    assert "characters are left out here" in words
+    assert "User: first" in words
+
+
+def test_how_turns_ended_is_told() -> None:
+    words = compose(
+        talk(
+            ("a", [], {"error": {"code": -32603, "message": "no credit"}}),
+            ("b", [], {"result": {"stopReason": "cancelled"}}),
+            ("c", [], None),
+        )
+    )
+    assert "[this turn failed: no credit]" in words
+    assert "[this turn ended with: cancelled]" in words
+    assert words.endswith("[this turn was cut off]")
+
+
+def test_tools_are_told_with_their_results_and_thoughts_are_not() -> None:
+    diff = {"type": "diff", "path": "/a", "oldText": "x", "newText": "y\nz"}
+    calls = [
+        {"sessionUpdate": "agent_thought_chunk", "content": text("secret musing")},
+        {
+            "sessionUpdate": "tool_call",
+            "toolCallId": "1",
+            "title": "Edit /a",
+            "status": "completed",
+            "content": [diff],
+        },
+        {"sessionUpdate": "tool_call", "toolCallId": "2", "kind": "read", "rawOutput": {"n": 1}},
+        {"sessionUpdate": "tool_call", "toolCallId": "3", "rawOutput": "raw"},
+        {"sessionUpdate": "tool_call", "toolCallId": "4", "title": "Quiet", "status": "failed"},
+        {
+            "sessionUpdate": "tool_call",
+            "toolCallId": "5",
+            "title": "Long",
+            "content": [{"type": "content", "content": text("r" * 5000)}],
+        },
+        {"sessionUpdate": "plan", "entries": []},
+    ]
+    words = compose(talk(("go", calls, DONE)))
+    assert "You used a tool: Edit /a (completed)\nchange of /a:\n- x\n+ y\n+ z" in words
+    assert 'You used a tool: read (not finished)\n{"n": 1}' in words
+    assert "You used a tool: a tool (not finished)\nraw" in words
+    assert "You used a tool: Quiet (failed)" in words
+    assert "characters are left out here" in words
+    assert "secret musing" not in words
+
+
+def test_an_open_plan_is_told_and_a_finished_one_is_not() -> None:
+    steps = [{"content": "one", "status": "completed"}, {"content": "two", "status": "pending"}]
+    plan = {"sessionUpdate": "plan", "entries": steps}
+    words = compose(talk(("go", [plan], DONE)))
+    assert words.endswith("The plan, as it stands:\n- one (completed)\n- two (pending)")
+    finished = {"sessionUpdate": "plan", "entries": steps[:1]}
+    assert "The plan" not in compose(talk(("go", [plan, finished], DONE)))
+
+
+def test_attachments_are_named() -> None:
+    blocks = [
+        {"type": "resource_link", "name": "a", "uri": "file:///a"},
+        {"type": "resource", "resource": {"uri": "file:///b", "text": "b"}},
+        {"type": "image", "data": "x", "mimeType": "image/png"},
+    ]
+    line = json.dumps({"params": {"prompt": [text("See "), *blocks]}}).encode()
+    entry = Entry(seq=1, side=Side.CLIENT, kind=Kind.PROMPT, at_us=1, line=line)
+    words = compose(fold([entry]))
+    assert "User: See [resource_link file:///a][resource file:///b][image]" in words
+
+
+def test_nothing_said_is_nothing_to_hand_over_but_the_words_before_it() -> None:
+    assert "record" in compose(fold([]))
+
+
+def test_the_text_is_embedded_where_the_agent_takes_it() -> None:
+    assert as_block("x", is_embedded=False) == text("x")
+    block = as_block("x", is_embedded=True)
+    assert block["type"] == "resource"
+    assert block["resource"] == {"uri": URI, "mimeType": "text/plain", "text": "x"}

@@ -1,0 +1,178 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from editor import Editor
+from rekindle.core.replay import as_line, replay
+from rekindle.core.transcript import Transcript, fold
+from rekindle.model import Entry, Kind, Side
+
+Json = dict[str, Any]
+
+TEXT = st.builds(lambda words: {"type": "text", "text": words}, st.text(max_size=5))
+BLOCK = TEXT | st.just({"type": "resource_link", "name": "a", "uri": "file:///a"})
+IDS = st.sampled_from([None, "m1", "m2"])
+
+
+def chunks(kind: str) -> st.SearchStrategy[Json]:
+    def build(block: Json, name: str | None) -> Json:
+        update = {"sessionUpdate": kind, "content": block}
+        return update if name is None else update | {"messageId": f"{kind}-{name}"}
+
+    return st.builds(build, BLOCK, IDS)
+
+
+def tool_call(kind: str, name: str, /, **fields: object) -> Json:
+    told = {key: value for key, value in fields.items() if value != "absent"}
+    return {"sessionUpdate": kind, "toolCallId": name, "title": "T", **told}
+
+
+def plan(words: str) -> Json:
+    return {"sessionUpdate": "plan", "entries": [{"content": words}]}
+
+
+UPDATES = st.one_of(
+    chunks("agent_message_chunk"),
+    chunks("agent_thought_chunk"),
+    st.builds(
+        tool_call,
+        st.sampled_from(["tool_call", "tool_call_update"]),
+        st.sampled_from(["t1", "t2"]),
+        status=st.sampled_from(["completed", "failed"]),
+        kind=st.sampled_from(["read", None, "absent"]),
+        content=st.sampled_from(["absent", [], [{"type": "diff", "path": "/a", "newText": "x"}]]),
+        locations=st.sampled_from(["absent", [{"path": "/a", "line": 3}]]),
+    ),
+    st.builds(
+        lambda words: {"sessionUpdate": "plan", "entries": [{"content": words}]},
+        st.text(max_size=3),
+    ),
+    st.builds(
+        lambda mode: {"sessionUpdate": "current_mode_update", "currentModeId": mode},
+        st.sampled_from(["ask", "code"]),
+    ),
+    st.just({"sessionUpdate": "available_commands_update", "availableCommands": []}),
+    st.just({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
+    st.just({"sessionUpdate": "notice", "severity": "info", "title": "x"}),
+    st.just({"sessionUpdate": "_other", "x": 1}),
+)
+TURNS = st.lists(st.tuples(st.lists(BLOCK, min_size=1, max_size=2), st.lists(UPDATES, max_size=8)))
+
+
+def record(turns: list[tuple[list[Json], list[Json]]], *, ended: bool = True) -> list[Entry]:
+    """Return the entries of a session."""
+    entries: list[Entry] = []
+
+    def add(kind: Kind, message: Json) -> None:
+        line = json.dumps(message).encode()
+        seq = len(entries) + 1
+        entries.append(Entry(seq=seq, side=Side.AGENT, kind=kind, at_us=seq, line=line))
+
+    for prompt, updates in turns:
+        add(Kind.PROMPT, {"params": {"prompt": prompt}})
+        for update in updates:
+            add(Kind.UPDATE, {"params": {"update": update}})
+        if ended:
+            add(Kind.ANSWER, {"result": {"stopReason": "end_turn"}})
+    return entries
+
+
+def one_turn(*updates: Json, ended: bool = True) -> Transcript:
+    return fold(record([([{"type": "text", "text": "Go"}], list(updates))], ended=ended))
+
+
+@given(TURNS)
+def test_replay_equals_live(turns: list[tuple[list[Json], list[Json]]]) -> None:
+    live, told = Editor(), Editor()
+    for prompt, updates in turns:
+        live.prompt(prompt)
+        for update in updates:
+            live.apply(update)
+    for update in replay(fold(record(turns))):
+        told.apply(update)
+    assert told.shown() == live.shown()
+    assert told.state == live.state
+
+
+@given(TURNS)
+def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
+    turns: list[tuple[list[Json], list[Json]]],
+) -> None:
+    entries = record(turns)
+    first, second = list(replay(fold(entries))), list(replay(fold(entries)))
+    assert first == second
+    for update in first:
+        assert update["_meta"]["rekindle"]["replayed"] is True
+        assert ("messageId" in update) is ("content" in update and "toolCallId" not in update)
+
+
+def test_chunks_are_told_as_one() -> None:
+    many = [
+        {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
+    ] * 5000
+    (_, message) = replay(one_turn(*many))
+    assert message["content"]["text"] == "x" * 5000
+
+
+@pytest.mark.parametrize("status", ["pending", "in_progress", None])
+def test_a_tool_call_that_never_ended_has_failed(status: str | None) -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "status": status}
+    for ended in (True, False):
+        assert list(replay(one_turn(call, ended=ended)))[-1]["status"] == "failed"
+
+
+def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "status": "in_progress"}
+    cut = one_turn(call, ended=False)
+    *before, last = replay(cut)
+    assert last["_meta"]["rekindle"] == {"replayed": True, "interrupted": True}
+    assert all(update["_meta"]["rekindle"] == {"replayed": True} for update in before)
+    running = list(replay(cut, is_running=True))[-1]
+    assert (running["status"], running["_meta"]["rekindle"]) == ("in_progress", {"replayed": True})
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"rawOutput": "plain"}, "plain"),
+        ({"rawOutput": {"output": "nested"}}, "nested"),
+        ({"_meta": {"terminal_output": {"data": "told"}}, "rawOutput": "raw"}, "told"),
+        ({}, "[the output of a terminal that is gone]"),
+    ],
+)
+def test_a_terminal_is_replaced_by_what_is_known_of_it(fields: Json, words: str) -> None:
+    content = [{"type": "terminal", "terminalId": "x"}, {"type": "diff", "path": "/a"}]
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "content": content}
+    told = list(replay(one_turn(call | fields)))[-1]["content"]
+    assert told == [
+        {"type": "content", "content": {"type": "text", "text": words}},
+        {"type": "diff", "path": "/a"},
+    ]
+
+
+def test_a_gap_is_told_in_words() -> None:
+    gap = Entry(seq=1, side=Side.AGENT, kind=Kind.GAP, at_us=1, line=b'{"lostEntries":7}')
+    (told,) = replay(fold([gap]))
+    assert told["content"]["text"].startswith("[7 entries are missing here")
+
+
+def test_what_the_agent_says_in_meta_is_kept() -> None:
+    chunk = {
+        "sessionUpdate": "usage_update",
+        "used": 1,
+        "size": 2,
+        "_meta": {"cost": 3},
+    }
+    (*_, told) = replay(one_turn(chunk))
+    assert told["_meta"] == {"cost": 3, "rekindle": {"replayed": True}}
+
+
+def test_an_update_is_written_as_a_notification() -> None:
+    line = as_line("s", {"sessionUpdate": "plan", "entries": []})
+    assert json.loads(line) == {
+        "jsonrpc": "2.0",
+        "method": "session/update",
+        "params": {"sessionId": "s", "update": {"sessionUpdate": "plan", "entries": []}},
+    }

@@ -1,0 +1,86 @@
+"""A model of a client: the state that updates of version 1 build up, as editors have it.
+
+Written apart from `rekindle.core.transcript`, so that the two can be held against each other.
+"""
+
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class Editor:
+    """What an editor shows of one session."""
+
+    def __init__(self) -> None:
+        self.timeline: list[Json] = []
+        self.state: dict[str, Json] = {}
+
+    def prompt(self, blocks: list[Json]) -> None:
+        """Show what the user has sent."""
+        self.timeline.append({"is": "user", "id": None, "blocks": joined(blocks)})
+
+    def apply(self, update: Json) -> None:
+        """Show an update."""
+        kind = update["sessionUpdate"]
+        if kind.endswith("_message_chunk") or kind == "agent_thought_chunk":
+            self._chunk(kind.split("_")[0 if kind.endswith("message_chunk") else 1], update)
+        elif kind in {"tool_call", "tool_call_update"}:
+            self._tool_call(update)
+        elif kind == "plan":
+            self.timeline.append({"is": "plan", "entries": update["entries"]})
+        elif kind.startswith("_"):
+            self.timeline.append({"is": kind, **update})
+        elif kind != "notice":
+            self.state[kind] = {k: v for k, v in update.items() if k != "_meta"}
+
+    def _chunk(self, role: str, update: Json) -> None:
+        name = update.get("messageId")
+        for item in reversed(self.timeline):
+            if name is not None and item["is"] == role and item["id"] == name:
+                break
+        else:
+            last = self.timeline[-1] if self.timeline else {"is": None}
+            item = last
+            if name is not None or last["is"] != role or last["id"] is not None:
+                item = {"is": role, "id": name, "blocks": []}
+                self.timeline.append(item)
+        item["blocks"] = joined([*item["blocks"], update["content"]])
+
+    def _tool_call(self, update: Json) -> None:
+        for item in self.timeline:
+            if item["is"] == "tool" and item["toolCallId"] == update["toolCallId"]:
+                break
+        else:
+            item = {"is": "tool"}
+            self.timeline.append(item)
+        told = {k: v for k, v in update.items() if v is not None}
+        item |= {k: v for k, v in told.items() if k not in {"sessionUpdate", "_meta"}}
+
+    def shown(self) -> list[Json]:
+        """Return the timeline as it looks: without ids, and of each turn only the last plan."""
+        looks: list[Json] = []
+        plan: Json | None = None
+        for item in self.timeline:
+            if item["is"] == "user":
+                plan = None
+            if item["is"] == "plan" and plan is not None:
+                plan["entries"] = item["entries"]
+                continue
+            seen = {k: v for k, v in item.items() if k not in {"id", "_meta", "sessionUpdate"}}
+            looks.append(seen)
+            if item["is"] == "plan":
+                plan = seen
+        return [item for item in looks if item.get("blocks") != []]
+
+
+def joined(blocks: list[Json]) -> list[Json]:
+    """Join neighbouring texts."""
+    result: list[Json] = []
+    for block in blocks:
+        if block == {"type": "text", "text": ""}:
+            continue
+        if result and block.keys() == result[-1].keys() == {"type", "text"}:
+            result[-1] = {"type": "text", "text": result[-1]["text"] + block["text"]}
+        else:
+            result.append(block)
+    return result
