@@ -146,8 +146,25 @@ class Deleted(Struct, frozen=True, kw_only=True):
     at_us: int
 
 
-Change = Stretch | Opened | Titled | Deleted
+class Forked(Struct, frozen=True, kw_only=True):
+    """A session was made whose record begins with another's, up to that entry."""
+
+    session_id: str
+    at_us: int
+    parent_id: str
+    until_seq: int
+
+
+Change = Stretch | Opened | Titled | Deleted | Forked
 """What can be written to a store."""
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """The process that drives a session. `token` tells it from all others, past and future."""
+
+    token: str
+    pid: int
+    host: str
 
 
 class Session(Struct, frozen=True, kw_only=True):

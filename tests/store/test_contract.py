@@ -13,6 +13,8 @@ from rekindle.model import (
     AgentIdentity,
     Deleted,
     Entry,
+    Forked,
+    Holder,
     Kind,
     Opened,
     Session,
@@ -237,6 +239,72 @@ def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
     for unknown in ("", "%", "ses_abcd"):
         with pytest.raises(SessionNotFound):
             store.find(unknown)
+
+
+def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
+    store.write(
+        [
+            opened("s1", agent=AgentIdentity(name="A", command=("a",)), cwd="/p"),
+            titled(TitleSource.PROMPT, "words"),
+            stretch(b"p1", kind=Kind.PROMPT),
+            stretch(b"1", b"2", b"3"),
+            stretch(b"p2", kind=Kind.PROMPT),
+        ]
+    )
+    for until, name in ((5, "whole"), (3, "part"), (0, "none")):
+        at_us = NOW + 50
+        store.write([Forked(session_id=name, at_us=at_us, parent_id="s1", until_seq=until)])
+        assert lines(store, name) == lines(store)[:until]
+        fork = store.session(name)
+        assert (fork.last_seq, fork.parent_id, fork.cwd, fork.title) == (until, "s1", "/p", "words")
+        assert (fork.agent.name, fork.agent_session_id, fork.created_us) == ("A", name, at_us)
+    assert [store.session(name).turns for name in ("whole", "part", "none")] == [2, 1, 0]
+    store.write([stretch(b"x", session="part"), stretch(b"y")])
+    assert [line for _, line in lines(store, "part")] == [b"p1", b"1", b"2", b"x"]
+    assert [line for _, line in lines(store)] == [b"p1", b"1", b"2", b"3", b"p2", b"y"]
+    with pytest.raises(SessionNotFound):
+        store.write([Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)])
+
+
+def test_ids_that_the_agent_gave_are_known(store: Store) -> None:
+    store.write([opened("s1", agent_session_id="a1"), opened("s2")])
+    store.write([Deleted(session_id="s2", at_us=NOW)])
+    assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s2"}
+    assert store.bound([]) == set()
+
+
+def test_one_holder_drives_a_session(store: Store) -> None:
+    one, other = (Holder(token=token, pid=1, host="here") for token in ("t1", "t2"))
+    store.write([opened("s1"), opened("s2")])
+    assert store.holder("s1") is None
+    assert store.claim("s1", one) is None
+    assert store.claim("s1", one) is None
+    assert store.claim("s1", other) == store.holder("s1") == one
+    assert store.claim("s2", other) is None
+    assert store.claim("s1", other, takeover=True) is None
+    assert store.holder("s1") == other
+    store.release(one)
+    store.release(one, "s1")
+    assert store.holder("s1") == other
+    store.release(other, "s1")
+    assert (store.holder("s1"), store.holder("s2")) == (None, other)
+    store.release(other)
+    assert store.holder("s2") is None
+    with pytest.raises(SessionNotFound):
+        store.claim("nobody", one)
+
+
+def test_an_erased_session_is_gone(store: Store) -> None:
+    store.write([stretch(b"1"), stretch(b"2", session="s2")])
+    store.claim("s1", Holder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+    store.erase("s1")
+    store.erase("s1")
+    with pytest.raises(SessionNotFound):
+        store.session("s1")
+    assert ids(store.sessions(Page(with_deleted=True))) == ["s2"]
+    store.write([stretch(b"new")])
+    assert lines(store) == [(1, b"new")]
+    assert store.holder("s1") is None
 
 
 class AsTheModelDoes(RuleBasedStateMachine):

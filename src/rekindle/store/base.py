@@ -5,7 +5,7 @@ from typing import Protocol, Self
 
 from msgspec import Struct
 
-from rekindle.model import Change, Entry, Session
+from rekindle.model import Change, Entry, Holder, Session
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -41,6 +41,8 @@ class Store(Protocol):
           prompt. The first title made from a prompt stays; other titles are replaced,
           and with None taken back.
         - Deleted: the session is no longer listed by default.
+        - Forked: a new session gets the parent's entries up to `until_seq`, its agent, folder
+          and title, and no others; the parent stays as it is. Raises SessionNotFound.
 
         A change that names an unknown session makes it, except Deleted, which then does
         nothing.
@@ -68,6 +70,30 @@ class Store(Protocol):
 
         Raises SessionNotFound, SessionAmbiguous.
         """
+        ...
+
+    def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
+        """Return those of the agent's session ids that a session here has, deleted or not."""
+        ...
+
+    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
+        """Make `holder` the one that drives a session; return who does, if that is another.
+
+        A holder whose process has ended drives nothing. With `takeover`, the session is
+        `holder`'s whoever had it. Raises SessionNotFound.
+        """
+        ...
+
+    def holder(self, session_id: str) -> Holder | None:
+        """Return the living holder of a session, if there is one."""
+        ...
+
+    def release(self, holder: Holder, session_id: str | None = None) -> None:
+        """Give up a session, or all of them, so far as they are `holder`'s."""
+        ...
+
+    def erase(self, session_id: str) -> None:
+        """Remove a session and its entries for good; an unknown one is gone already."""
         ...
 
     def close(self) -> None:

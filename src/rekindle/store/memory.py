@@ -14,6 +14,8 @@ from rekindle.model import (
     Change,
     Deleted,
     Entry,
+    Forked,
+    Holder,
     Kind,
     Opened,
     Session,
@@ -36,6 +38,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._lock = Lock()
         self._records: dict[str, _Record] = {}
+        self._holders: dict[str, Holder] = {}
 
     def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:  # noqa: ARG002 - nothing to sync
         """Apply `changes`."""
@@ -74,6 +77,39 @@ class MemoryStore:
                 raise SessionAmbiguous(prefix, matches)
             return self._get(matches[0] if matches else prefix).session
 
+    def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
+        """Return the ids that are bound here."""
+        with self._lock:
+            known = {r.session.agent_session_id for r in self._records.values()}
+        return known & set(agent_session_ids)
+
+    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
+        """Let `holder` drive a session."""
+        with self._lock:
+            self._get(session_id)
+            other = self._holders.get(session_id)
+            if other is not None and other != holder and not takeover:
+                return other
+            self._holders[session_id] = holder
+            return None
+
+    def holder(self, session_id: str) -> Holder | None:
+        """Return who drives a session."""
+        return self._holders.get(session_id)
+
+    def release(self, holder: Holder, session_id: str | None = None) -> None:
+        """Give sessions up."""
+        with self._lock:
+            for held in [s for s, h in self._holders.items() if h == holder]:
+                if session_id in {None, held}:
+                    del self._holders[held]
+
+    def erase(self, session_id: str) -> None:
+        """Remove a session."""
+        with self._lock:
+            self._records.pop(session_id, None)
+            self._holders.pop(session_id, None)
+
     def close(self) -> None:
         """Keep nothing open, as ever."""
 
@@ -96,10 +132,29 @@ class MemoryStore:
                 self._open(self._get_or_make(change.session_id, change.at_us), change)
             case Titled():
                 self._title(self._get_or_make(change.session_id, change.at_us), change)
+            case Forked():
+                self._fork(change)
             case Deleted():
                 record = self._records.get(change.session_id)
                 if record:
                     record.session = replace(record.session, deleted_us=change.at_us)
+
+    def _fork(self, forked: Forked) -> None:
+        parent = self._get(forked.parent_id)
+        entries = [entry for entry in parent.entries if entry.seq <= forked.until_seq]
+        child = self._get_or_make(forked.session_id, forked.at_us)
+        child.entries[:] = entries
+        child.titles |= parent.titles
+        child.session = replace(
+            child.session,
+            agent=parent.session.agent,
+            cwd=parent.session.cwd,
+            title=parent.session.title,
+            title_source=parent.session.title_source,
+            parent_id=forked.parent_id,
+            last_seq=len(entries),
+            turns=sum(entry.kind is Kind.PROMPT for entry in entries),
+        )
 
     def _get_or_make(self, session_id: str, at_us: int) -> _Record:
         record = self._records.get(session_id)

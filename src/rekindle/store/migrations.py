@@ -3,6 +3,7 @@
 session   a conversation. `key` stands for the client's id wherever space matters, and is
           never given again.
           `program` is the base name of its command.
+lease     which process drives a session; `token` names the file that it holds while it lives.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
           `place` is the session's key and the first one's seq in one number (see `place`), so
           that a session lies together and appending to it touches one page and no index.
@@ -35,6 +36,13 @@ MIGRATIONS = (
     ) strict;
     create index session_by_time on session (updated_us, id);
     create index session_by_cwd on session (cwd, updated_us, id);
+    create index session_by_agent_session on session (agent_session_id);
+    create table lease (
+        session integer primary key,
+        token text not null,
+        pid integer not null,
+        host text not null
+    ) strict;
     create table stretch (
         place integer primary key,
         lines integer not null,

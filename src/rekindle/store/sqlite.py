@@ -15,102 +15,48 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import apsw
 
 from rekindle.errors import (
     SessionAmbiguous,
     SessionNotFound,
-    StoreError,
     StoreTooNew,
     StoreUnavailable,
 )
 from rekindle.model import (
     ACTIVITY,
-    AgentIdentity,
     Change,
     Deleted,
     Entry,
+    Forked,
+    Holder,
     Kind,
     Opened,
     Session,
-    Side,
     Stretch,
     Titled,
-    TitleSource,
 )
+from rekindle.store import statements
 from rekindle.store.base import Page
 from rekindle.store.filelock import FileLock
+from rekindle.store.leases import Leases
 from rekindle.store.migrations import (
     MIGRATIONS,
     key_at,
     migrate,
     place,
     schema_version,
-    seq_at,
 )
+from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
 
-_Row = tuple[Any, ...]
 _Values = Sequence[object] | Mapping[str, object]
 
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
 _PAGES_A_CHECKPOINT = 4000
 _ROWS_A_READ = 64
-_CODEC_LINES = 0
-
-_SESSION = """
-    select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
-           user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, turns,
-           (select place + lines - 1 from stretch
-            where place between key << 32 and (key + 1 << 32) - 1 order by place desc limit 1)
-    from session
-"""
-
-_MAKE = """
-    insert into session (id, agent_session_id, created_us, updated_us)
-    values (:id, :id, :at_us, :at_us)
-"""
-
-_LAST = """
-    select place + lines - 1 from stretch where place between ? and ? order by place desc limit 1
-"""
-
-_USE = """
-    update session set turns = turns + ?, updated_us = max(updated_us, ?) where key = ?
-"""
-
-_APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
-
-_OPEN = """
-    update session
-    set agent_session_id = coalesce(:agent_session_id, agent_session_id),
-        agent_name = coalesce(:agent_name, agent_name),
-        agent_version = coalesce(:agent_version, agent_version),
-        command = coalesce(:command, command),
-        program = coalesce(:program, program),
-        cwd = coalesce(:cwd, cwd),
-        directories = coalesce(:directories, directories),
-        parent_id = coalesce(:parent_id, parent_id),
-        deleted_us = null
-    where id = :id
-"""
-
-_TITLE = {
-    TitleSource.USER: "update session set user_title = :title where id = :id",
-    TitleSource.AGENT: "update session set agent_title = :title where id = :id",
-    TitleSource.PROMPT: """
-        update session set prompt_title = iif(:title is null, null, coalesce(prompt_title, :title))
-        where id = :id
-    """,
-}
-
-_READ = """
-    select place, lines, side, kind, at_us, protocol, codec, data
-    from stretch where place between ? and ? order by place limit ?
-"""
 
 
 class SqliteStore:
@@ -131,6 +77,7 @@ class SqliteStore:
             self.lock = FileLock(path.with_name(path.name + ".lock"))
             # Any: the types that apsw comes with need Python 3.12.
             self._db: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            self._leases = Leases(self._db, path.with_name(path.name + ".live"))
             try:
                 self._prepare()
             except BaseException:
@@ -154,41 +101,76 @@ class SqliteStore:
         """Yield entries."""
         key = self._key_of(session_id)
         start, end = self._row_with(key, after + 1), _end(key)
-        while rows := self._query(_READ, (start, end, _ROWS_A_READ)):
+        while rows := self._query(statements.READ, (start, end, _ROWS_A_READ)):
             for row in rows:
-                for entry in _entries(row):
+                for entry in entries_in(row):
                     if entry.seq > after:
                         yield entry
             start = rows[-1][0] + 1
 
     def session(self, session_id: str) -> Session:
         """Return one session."""
-        rows = self._query(f"{_SESSION} where id = ?", (session_id,))
+        rows = self._query(f"{statements.SESSION} where id = ?", (session_id,))
         if not rows:
             raise SessionNotFound(session_id)
-        return _session(rows[0])
+        return session_in(rows[0])
 
     def sessions(self, page: Page) -> list[Session]:
         """List sessions."""
-        conditions, values = _conditions(page)
+        conditions, values = conditions_of(page)
         where = f"where {' and '.join(conditions)}" if conditions else ""
-        sql = f"{_SESSION} {where} order by updated_us desc, id desc limit :limit"
-        return [_session(row) for row in self._query(sql, values | {"limit": page.limit})]
+        sql = f"{statements.SESSION} {where} order by updated_us desc, id desc limit :limit"
+        return [session_in(row) for row in self._query(sql, values | {"limit": page.limit})]
 
     def find(self, prefix: str) -> Session:
         """Return the session that `prefix` means."""
         # A range, because `like` knows wildcards, ignores case and uses no index here.
-        sql = f"{_SESSION} where id >= :prefix and id < :beyond order by id limit 100"
+        sql = f"{statements.SESSION} where id >= :prefix and id < :beyond order by id limit 100"
         rows = self._query(sql, {"prefix": prefix, "beyond": prefix + chr(0x10FFFF)})
         if not rows or not prefix:
             raise SessionNotFound(prefix)
         if len(rows) > 1 and rows[0][0] != prefix:
             raise SessionAmbiguous(prefix, [row[0] for row in rows])
-        return _session(rows[0])
+        return session_in(rows[0])
+
+    def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
+        """Return the ids that are bound here."""
+        asked = json.dumps(list(agent_session_ids))
+        return {row[0] for row in self._query(statements.BOUND, (asked,))}
+
+    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
+        """Let `holder` drive a session."""
+        key = self._key_of(session_id)
+        with self._writing():
+            return self._leases.claim(key, holder, takeover=takeover)
+
+    def holder(self, session_id: str) -> Holder | None:
+        """Return who drives a session."""
+        key = self._key_of(session_id)
+        with self._mutex, _translated(self._path):
+            return self._leases.holder(key)
+
+    def release(self, holder: Holder, session_id: str | None = None) -> None:
+        """Give sessions up."""
+        key = None if session_id is None else self._key_of(session_id)
+        with self._writing():
+            self._leases.drop(holder, key)
+
+    def erase(self, session_id: str) -> None:
+        """Remove a session."""
+        with self._writing():
+            for (key,) in self._execute("select key from session where id = ?", (session_id,)):
+                self._execute(
+                    "delete from stretch where place between ? and ?", (place(key, 0), _end(key))
+                )
+                self._execute("delete from lease where session = ?", (key,))
+                self._execute("delete from session where key = ?", (key,))
+            self._ends.pop(session_id, None)
 
     def close(self) -> None:
         """Close the file."""
         with self._mutex:
+            self._leases.close()
             self._db.close()
             self.lock.close()
 
@@ -246,15 +228,35 @@ class SqliteStore:
             if is_held:
                 self.lock.release()
 
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """Hold a transaction that is not on the way of a conversation."""
+        with self._mutex, _translated(self._path):
+            is_held = self.lock.acquire(self._patience)
+            try:
+                self._execute("begin immediate")
+                try:
+                    yield
+                    self._execute("commit")
+                except BaseException:
+                    if self._db.in_transaction:
+                        self._execute("rollback")
+                    raise
+            finally:
+                if is_held:
+                    self.lock.release()
+
     def _apply(self, change: Change) -> None:
         match change:
             case Stretch():
                 self._append(change)
             case Opened():
-                self._update_or_make(_OPEN, _told(change), change.at_us)
+                self._update_or_make(statements.OPEN, told_by(change), change.at_us)
             case Titled():
                 values = {"id": change.session_id, "title": change.title}
-                self._update_or_make(_TITLE[change.source], values, change.at_us)
+                self._update_or_make(statements.TITLE[change.source], values, change.at_us)
+            case Forked():
+                self._fork(change)
             case Deleted():
                 sql = "update session set deleted_us = ? where id = ?"
                 self._execute(sql, (change.at_us, change.session_id))
@@ -268,27 +270,48 @@ class SqliteStore:
             stretch.kind,
             stretch.at_us,
             stretch.protocol,
-            _CODEC_LINES,
+            CODEC_LINES,
             stretch.data,
         )
-        self._db.execute(_APPEND, values)
+        self._db.execute(statements.APPEND, values)
         self._ends[stretch.session_id] = start + stretch.count
         # Only here, because a changed time moves the session in two indexes, and most of
         # what is written is streamed chunks.
         if stretch.kind in ACTIVITY:
             turns = stretch.count if stretch.kind is Kind.PROMPT else 0
-            self._execute(_USE, (turns, stretch.at_us, key_at(start)))
+            self._execute(statements.USE, (turns, stretch.at_us, key_at(start)))
 
     def _find_end(self, stretch: Stretch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
-        last = self._execute(_LAST, (place(key, 0), _end(key)))
+        last = self._execute(statements.LAST, (place(key, 0), _end(key)))
         return (last[0][0] if last else place(key, 0)) + 1
+
+    def _fork(self, forked: Forked) -> None:
+        parent = self._key_of(forked.parent_id)
+        self._execute(
+            statements.FORK, {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+        )
+        child = self._key_of(forked.session_id)
+        shift = place(child, 0) - place(parent, 0)
+        until = place(parent, forked.until_seq)
+        self._execute(statements.COPY, (shift, place(parent, 0), until))
+        self._cut(child, forked.until_seq)
+        self._execute(
+            statements.COUNT_TURNS, {"key": child, "start": place(child, 0), "end": _end(child)}
+        )
+
+    def _cut(self, key: int, until_seq: int) -> None:
+        """Take from the last row what lies beyond an entry."""
+        for row in self._execute(statements.LAST_ROW, (place(key, 0), _end(key))):
+            lines = [entry.line for entry in entries_in(row) if entry.seq <= until_seq]
+            sql = "update stretch set lines = ?, data = ? where place = ?"
+            self._execute(sql, (len(lines), b"\n".join(lines), row[0]))
 
     def _key_or_make(self, session_id: str, at_us: int) -> int:
         sql = "select key from session where id = ?"
         rows = self._execute(sql, (session_id,))
         if not rows:
-            self._execute(_MAKE, {"id": session_id, "at_us": at_us})
+            self._execute(statements.MAKE, {"id": session_id, "at_us": at_us})
             rows = self._execute(sql, (session_id,))
         return rows[0][0]
 
@@ -298,11 +321,11 @@ class SqliteStore:
 
     # -- reading ------------------------------------------------------------------------
 
-    def _query(self, sql: str, values: _Values = ()) -> list[_Row]:
+    def _query(self, sql: str, values: _Values = ()) -> list[Row]:
         with self._mutex, _translated(self._path):
             return self._execute(sql, values)
 
-    def _execute(self, sql: str, values: _Values = ()) -> list[_Row]:
+    def _execute(self, sql: str, values: _Values = ()) -> list[Row]:
         return self._db.execute(sql, values).fetchall()
 
     def _key_of(self, session_id: str) -> int:
@@ -319,90 +342,6 @@ class SqliteStore:
 
 def _end(key: int) -> int:
     return place(key + 1, 0) - 1
-
-
-def _entries(row: _Row) -> Iterator[Entry]:
-    first, count, side, kind, at_us, protocol, codec, data = row
-    seq = seq_at(first)
-    if codec != _CODEC_LINES:
-        raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
-    lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
-    for offset, line in enumerate(lines):
-        yield Entry(
-            seq=seq + offset,
-            side=Side(side),
-            kind=Kind(kind),
-            at_us=at_us,
-            line=line,
-            protocol=protocol,
-        )
-
-
-def _session(row: _Row) -> Session:
-    (
-        id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
-        user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, turns, last,
-    ) = row  # fmt: skip
-    titles = {
-        TitleSource.USER: user_title,
-        TitleSource.AGENT: agent_title,
-        TitleSource.PROMPT: prompt_title,
-    }
-    source = next((source for source, title in titles.items() if title is not None), None)
-    return Session(
-        id=id_,
-        agent_session_id=agent_session_id,
-        agent=AgentIdentity(
-            name=agent_name, version=agent_version, command=tuple(json.loads(command))
-        ),
-        cwd=cwd,
-        directories=tuple(json.loads(directories)),
-        title=titles[source] if source else None,
-        title_source=source,
-        created_us=created_us,
-        updated_us=updated_us,
-        parent_id=parent_id,
-        archived_us=archived_us,
-        deleted_us=deleted_us,
-        last_seq=seq_at(last or 0),
-        turns=turns,
-    )
-
-
-def _told(opened: Opened) -> dict[str, Any]:
-    agent = opened.agent
-    directories = opened.directories
-    return {
-        "id": opened.session_id,
-        "agent_session_id": opened.agent_session_id,
-        "agent_name": agent.name if agent else None,
-        "agent_version": agent.version if agent else None,
-        "command": json.dumps(agent.command) if agent else None,
-        "program": agent.program if agent else None,
-        "cwd": opened.cwd,
-        "directories": None if directories is None else json.dumps(directories),
-        "parent_id": opened.parent_id,
-    }
-
-
-def _conditions(page: Page) -> tuple[list[str], dict[str, Any]]:
-    conditions: list[str] = []
-    values: dict[str, Any] = {}
-    if page.cwd is not None:
-        conditions.append("cwd = :cwd")
-        values["cwd"] = page.cwd
-    if page.agent is not None:
-        conditions.append("(:agent = agent_name collate nocase or :agent = program collate nocase)")
-        values["agent"] = page.agent
-    if page.before is not None:
-        conditions.append("(updated_us, id) < (:before_us, :before_id)")
-        values["before_us"], values["before_id"] = page.before
-    if not page.with_archived:
-        conditions.append("archived_us is null")
-    if not page.with_deleted:
-        conditions.append("deleted_us is null")
-    return conditions, values
 
 
 def _make_private_file(path: Path) -> None:

@@ -1,0 +1,79 @@
+"""Which process drives a session, and whether it still lives.
+
+A process that holds a session also holds the lock of a file of its own, named by its token,
+for as long as it runs; the kernel lets go of it however the process ends. So a dead holder is
+known at once and without doubt, whatever became of its process id.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from rekindle.model import Holder
+from rekindle.store.filelock import FileLock
+
+_FIND = "select token, pid, host from lease where session = ?"
+_TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
+_DROP = "delete from lease where token = :token and (:key is null or session = :key)"
+
+
+class Leases:
+    """The leases of one store. Call inside a transaction."""
+
+    def __init__(self, db: Any, folder: Path) -> None:  # noqa: ANN401 - an apsw connection
+        self._db = db
+        self._folder = folder
+        self._alive: dict[str, FileLock] = {}
+
+    def claim(self, key: int, holder: Holder, *, takeover: bool) -> Holder | None:
+        """Take a session; return its holder if that is another who lives."""
+        other = self.holder(key)
+        if other is not None and other.token != holder.token and not takeover:
+            return other
+        self._show_alive(holder.token)
+        self._db.execute(_TAKE, (key, holder.token, holder.pid, holder.host))
+        return None
+
+    def holder(self, key: int) -> Holder | None:
+        """Return a session's living holder."""
+        rows = self._db.execute(_FIND, (key,)).fetchall()
+        if not rows:
+            return None
+        token, pid, host = rows[0]
+        found = Holder(token=token, pid=pid, host=host)
+        return found if self._is_alive(token) else None
+
+    def drop(self, holder: Holder, key: int | None) -> None:
+        """Give up one session, or all."""
+        self._db.execute(_DROP, {"token": holder.token, "key": key})
+
+    def close(self) -> None:
+        """Stop being alive."""
+        for token, lock in self._alive.items():
+            self._path(token).unlink(missing_ok=True)
+            lock.close()
+        self._alive.clear()
+
+    def _show_alive(self, token: str) -> None:
+        if token not in self._alive:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            lock = FileLock(self._path(token))
+            lock.acquire(0)
+            self._alive[token] = lock
+
+    def _is_alive(self, token: str) -> bool:
+        if token in self._alive:
+            return True
+        path = self._path(token)
+        if not path.exists():
+            return False
+        lock = FileLock(path)
+        try:
+            is_dead = lock.acquire(0)
+            if is_dead:
+                path.unlink(missing_ok=True)
+            return not is_dead
+        finally:
+            lock.close()
+
+    def _path(self, token: str) -> Path:
+        return self._folder / token

@@ -1,0 +1,102 @@
+"""Rows of the store on disk, as the values that all layers share, and back."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+from rekindle.errors import StoreError
+from rekindle.model import AgentIdentity, Entry, Kind, Opened, Session, Side, TitleSource
+from rekindle.store.base import Page
+from rekindle.store.migrations import seq_at
+
+Row = tuple[Any, ...]
+
+CODEC_LINES = 0
+
+
+def entries_in(row: Row) -> Iterator[Entry]:
+    """Yield the entries that one row of `stretch` holds."""
+    first, count, side, kind, at_us, protocol, codec, data = row
+    seq = seq_at(first)
+    if codec != CODEC_LINES:
+        raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
+    lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
+    for offset, line in enumerate(lines):
+        yield Entry(
+            seq=seq + offset,
+            side=Side(side),
+            kind=Kind(kind),
+            at_us=at_us,
+            line=line,
+            protocol=protocol,
+        )
+
+
+def session_in(row: Row) -> Session:
+    """Return the session of a row that `statements.SESSION` gives."""
+    (
+        id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
+        user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
+        archived_us, deleted_us, turns, last,
+    ) = row  # fmt: skip
+    titles = {
+        TitleSource.USER: user_title,
+        TitleSource.AGENT: agent_title,
+        TitleSource.PROMPT: prompt_title,
+    }
+    source = next((source for source, title in titles.items() if title is not None), None)
+    return Session(
+        id=id_,
+        agent_session_id=agent_session_id,
+        agent=AgentIdentity(
+            name=agent_name, version=agent_version, command=tuple(json.loads(command))
+        ),
+        cwd=cwd,
+        directories=tuple(json.loads(directories)),
+        title=titles[source] if source else None,
+        title_source=source,
+        created_us=created_us,
+        updated_us=updated_us,
+        parent_id=parent_id,
+        archived_us=archived_us,
+        deleted_us=deleted_us,
+        last_seq=seq_at(last or 0),
+        turns=turns,
+    )
+
+
+def told_by(opened: Opened) -> dict[str, Any]:
+    """Return what `statements.OPEN` writes."""
+    agent = opened.agent
+    directories = opened.directories
+    return {
+        "id": opened.session_id,
+        "agent_session_id": opened.agent_session_id,
+        "agent_name": agent.name if agent else None,
+        "agent_version": agent.version if agent else None,
+        "command": json.dumps(agent.command) if agent else None,
+        "program": agent.program if agent else None,
+        "cwd": opened.cwd,
+        "directories": None if directories is None else json.dumps(directories),
+        "parent_id": opened.parent_id,
+    }
+
+
+def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions that choose a page, and their values."""
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    if page.cwd is not None:
+        conditions.append("cwd = :cwd")
+        values["cwd"] = page.cwd
+    if page.agent is not None:
+        conditions.append("(:agent = agent_name collate nocase or :agent = program collate nocase)")
+        values["agent"] = page.agent
+    if page.before is not None:
+        conditions.append("(updated_us, id) < (:before_us, :before_id)")
+        values["before_us"], values["before_id"] = page.before
+    if not page.with_archived:
+        conditions.append("archived_us is null")
+    if not page.with_deleted:
+        conditions.append("deleted_us is null")
+    return conditions, values

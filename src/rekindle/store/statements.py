@@ -1,0 +1,82 @@
+"""The SQL of the store on disk. The schema, and what the names mean, is in `migrations`."""
+
+from rekindle.model import TitleSource
+
+SESSION = """
+    select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
+           user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
+           archived_us, deleted_us, turns,
+           (select place + lines - 1 from stretch
+            where place between key << 32 and (key + 1 << 32) - 1 order by place desc limit 1)
+    from session
+"""
+
+MAKE = """
+    insert into session (id, agent_session_id, created_us, updated_us)
+    values (:id, :id, :at_us, :at_us)
+"""
+
+LAST = """
+    select place + lines - 1 from stretch where place between ? and ? order by place desc limit 1
+"""
+
+USE = """
+    update session set turns = turns + ?, updated_us = max(updated_us, ?) where key = ?
+"""
+
+APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
+
+OPEN = """
+    update session
+    set agent_session_id = coalesce(:agent_session_id, agent_session_id),
+        agent_name = coalesce(:agent_name, agent_name),
+        agent_version = coalesce(:agent_version, agent_version),
+        command = coalesce(:command, command),
+        program = coalesce(:program, program),
+        cwd = coalesce(:cwd, cwd),
+        directories = coalesce(:directories, directories),
+        parent_id = coalesce(:parent_id, parent_id),
+        deleted_us = null
+    where id = :id
+"""
+
+TITLE = {
+    TitleSource.USER: "update session set user_title = :title where id = :id",
+    TitleSource.AGENT: "update session set agent_title = :title where id = :id",
+    TitleSource.PROMPT: """
+        update session set prompt_title = iif(:title is null, null, coalesce(prompt_title, :title))
+        where id = :id
+    """,
+}
+
+ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
+
+READ = f"{ROW} where place between ? and ? order by place limit ?"
+
+FORK = """
+    insert into session (id, agent_session_id, agent_name, agent_version, command, program, cwd,
+                         user_title, agent_title, prompt_title, created_us, updated_us, parent_id)
+    select :id, :id, agent_name, agent_version, command, program, cwd,
+           user_title, agent_title, prompt_title, :at_us, :at_us, id
+    from session where key = :parent
+"""
+
+COPY = """
+    insert into stretch
+    select place + ?, lines, side, kind, at_us, protocol, codec, data
+    from stretch where place between ? and ?
+"""
+
+COUNT_TURNS = """
+    update session
+    set turns = (select coalesce(sum(lines), 0) from stretch
+                 where kind = 'prompt' and place between :start and :end)
+    where key = :key
+"""
+
+BOUND = """
+    select agent_session_id from session
+    where agent_session_id in (select value from json_each(?))
+"""
+
+LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"
