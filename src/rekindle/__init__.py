@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rekindle.core.transcript import Transcript, fold
     from rekindle.errors import RekindleError, SessionNotFound, StoreError
-    from rekindle.model import AgentIdentity, Entry, Kind, Session, Side
-    from rekindle.store.base import Page, Store
+    from rekindle.model import AgentIdentity, Entry, Kind, Page, Session, Side
+    from rekindle.store.base import Store
     from rekindle.store.location import locate, open_store
 
 __version__ = "0.1.0"
@@ -36,8 +36,8 @@ __all__ = [
 _HOMES = {
     "rekindle.core.transcript": {"Transcript", "fold"},
     "rekindle.errors": {"RekindleError", "SessionNotFound", "StoreError"},
-    "rekindle.model": {"AgentIdentity", "Entry", "Kind", "Session", "Side"},
-    "rekindle.store.base": {"Page", "Store"},
+    "rekindle.model": {"AgentIdentity", "Entry", "Kind", "Page", "Session", "Side"},
+    "rekindle.store.base": {"Store"},
     "rekindle.store.location": {"locate", "open_store"},
 }
 

@@ -184,3 +184,16 @@ class Session(Struct, frozen=True, kw_only=True):
     deleted_us: int | None
     last_seq: int
     turns: int
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """Which sessions to list. None and False mean: no matter."""
+
+    cwd: str | None = None
+    agent: str | None = None
+    """The name that the agent gives itself, or its program's; upper case or lower is the same."""
+    limit: int = 50
+    before: tuple[int, str] | None = None
+    """`(updated_us, id)` of the last session of the page before this one."""
+    with_archived: bool = False
+    with_deleted: bool = False

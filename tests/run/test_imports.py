@@ -22,6 +22,7 @@ OURS_BEFORE_THE_AGENT_STARTS = {
 }
 OURS_AFTER = {
     "rekindle.core",
+    "rekindle.core.capabilities",
     "rekindle.core.echo",
     "rekindle.core.recording",
     "rekindle.core.relay",

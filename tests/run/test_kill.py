@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from acp import EXAMPLE_AGENT, Client
-from rekindle.model import Kind
-from rekindle.store.base import Page
+from rekindle.model import Kind, Page
 from rekindle.store.sqlite import SqliteStore
 
 KILLS = int(os.environ.get("REKINDLE_KILLS", "40"))

@@ -8,11 +8,10 @@ import apsw
 import pytest
 
 from acp import EXAMPLE_AGENT, Client
-from rekindle.model import Kind, Side, Stretch
+from rekindle.model import Kind, Page, Side, Stretch
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
-from rekindle.store.base import Page
 from rekindle.store.sqlite import SqliteStore
 
 Start = Callable[..., Client]

@@ -8,8 +8,7 @@ import pytest
 
 from acp import EXAMPLE_AGENT, NEW, Client, selected
 from rekindle.core.transcript import Message, Role, fold
-from rekindle.model import Entry, Kind
-from rekindle.store.base import Page
+from rekindle.model import Entry, Kind, Page
 from rekindle.store.sqlite import SqliteStore
 
 Start = Callable[..., Client]

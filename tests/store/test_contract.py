@@ -17,13 +17,14 @@ from rekindle.model import (
     Holder,
     Kind,
     Opened,
+    Page,
     Session,
     Side,
     Stretch,
     Titled,
     TitleSource,
 )
-from rekindle.store.base import Page, Store
+from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite import SqliteStore
 

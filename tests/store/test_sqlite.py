@@ -11,8 +11,7 @@ import apsw
 import pytest
 
 from rekindle.errors import StoreTooNew, StoreUnavailable
-from rekindle.model import Holder, Kind, Side, Stretch
-from rekindle.store.base import Page
+from rekindle.model import Holder, Kind, Page, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
 

@@ -12,8 +12,7 @@ from typing import Any
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, short_ids, title
 from rekindle.errors import UsageError
-from rekindle.model import Session
-from rekindle.store.base import Page
+from rekindle.model import Page, Session
 
 _COLUMNS = ("ID", "USED", "AGENT", "FOLDER", "TURNS", "TITLE")
 _WIDEST_FOLDER = 30

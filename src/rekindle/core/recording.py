@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
+from rekindle.core.capabilities import read_capabilities
 from rekindle.core.echo import Echo
 from rekindle.core.requests import OpenRequest, OpenRequests
 from rekindle.core.step import Step
@@ -256,15 +257,9 @@ class Recording:
         result = members(message.result) if message.result is not UNSET else None
         if result is None:
             return
-        # The number proves nothing: some agents echo 2 over a version 1 body.
-        speaks_v2 = result.get("protocolVersion") == 2 and "capabilities" in result  # noqa: PLR2004
-        self._protocol = 2 if speaks_v2 else 1
-        info = table(result.get("info") if speaks_v2 else result.get("agentInfo"))
-        self._agent = AgentIdentity(
-            name=text(info.get("name")),
-            version=text(info.get("version")),
-            command=self._agent.command,
-        )
+        own = read_capabilities(result)
+        self._protocol = own.protocol
+        self._agent = AgentIdentity(name=own.name, version=own.version, command=self._agent.command)
 
     def _retitle(self, session_id: str, line: bytes) -> None:
         update = table(table((members(line) or {}).get("params")).get("update"))

@@ -18,12 +18,12 @@ from rekindle.model import (
     Holder,
     Kind,
     Opened,
+    Page,
     Session,
     Stretch,
     Titled,
     TitleSource,
 )
-from rekindle.store.base import Page
 
 
 class _Record(Struct):

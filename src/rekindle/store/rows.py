@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from rekindle.errors import StoreError
-from rekindle.model import AgentIdentity, Entry, Kind, Opened, Session, Side, TitleSource
-from rekindle.store.base import Page
+from rekindle.model import AgentIdentity, Entry, Kind, Opened, Page, Session, Side, TitleSource
 from rekindle.store.migrations import seq_at
 
 Row = tuple[Any, ...]

@@ -34,12 +34,12 @@ from rekindle.model import (
     Holder,
     Kind,
     Opened,
+    Page,
     Session,
     Stretch,
     Titled,
 )
 from rekindle.store import statements
-from rekindle.store.base import Page
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
 from rekindle.store.migrations import (

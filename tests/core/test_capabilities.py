@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+
+from rekindle.core.capabilities import Capabilities, advertise, read_capabilities
+from rekindle.wire import methods
+
+Json = dict[str, Any]
+
+OPENCODE = {
+    "protocolVersion": 1,
+    "agentInfo": {"name": "OpenCode", "version": "1.18"},
+    "agentCapabilities": {
+        "loadSession": True,
+        "promptCapabilities": {"embeddedContext": True, "image": True},
+        "sessionCapabilities": {"close": {}, "fork": {}, "list": None, "resume": {"_meta": {}}},
+        "_meta": {"own": 1},
+    },
+    "authMethods": [{"id": "x", "name": "X"}],
+}
+
+
+def test_what_an_agent_says_of_itself_is_read() -> None:
+    assert read_capabilities(OPENCODE) == Capabilities(
+        name="OpenCode",
+        version="1.18",
+        methods=frozenset({methods.LOAD, methods.CLOSE, methods.FORK, methods.RESUME}),
+        takes_embedded_context=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "result", [{}, {"agentCapabilities": None}, {"agentCapabilities": {"sessionCapabilities": []}}]
+)
+def test_an_agent_that_says_nothing_offers_nothing(result: Json) -> None:
+    own = read_capabilities(result)
+    assert own == Capabilities()
+    assert not own.offers(methods.LOAD)
+
+
+def test_version_2_is_known_by_its_body_and_not_by_its_number() -> None:
+    session = {"delete": {}, "additionalDirectories": {}}
+    body = {"info": {"name": "C", "version": "2"}, "capabilities": {"session": session}}
+    own = read_capabilities({"protocolVersion": 2, **body})
+    assert (own.protocol, own.name, own.takes_directories) == (2, "C", True)
+    assert own.methods == {methods.DELETE}
+    assert read_capabilities({"protocolVersion": 2, "agentCapabilities": {}}).protocol == 1
+
+
+def test_the_client_is_told_the_whole_lifecycle_and_who_does_it() -> None:
+    told = advertise(OPENCODE, "1.0")
+    assert told["authMethods"] == OPENCODE["authMethods"]
+    capabilities = told["agentCapabilities"]
+    assert capabilities["loadSession"] is True
+    assert capabilities["promptCapabilities"] == {"embeddedContext": True, "image": True}
+    assert capabilities["sessionCapabilities"] == {
+        "list": {},
+        "resume": {"_meta": {}},
+        "close": {},
+        "delete": {},
+        "fork": {},
+    }
+    assert capabilities["_meta"] == {
+        "own": 1,
+        "rekindle": {
+            "version": "1.0",
+            "methods": {
+                "load": "agent",
+                "list": "rekindle",
+                "resume": "agent",
+                "close": "agent",
+                "delete": "rekindle",
+                "fork": "agent",
+            },
+        },
+    }
+
+
+def test_additional_directories_are_the_agents_own_affair() -> None:
+    without = advertise({"agentCapabilities": {}}, "1")["agentCapabilities"]
+    assert "additionalDirectories" not in without["sessionCapabilities"]
+    own = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
+    told = advertise(own, "1")["agentCapabilities"]
+    assert told["sessionCapabilities"]["additionalDirectories"] == {}
