@@ -10,6 +10,7 @@ from acp import PATIENCE
 OURS_BEFORE_THE_AGENT_STARTS = {
     "rekindle",
     "rekindle.cli",
+    "rekindle.cli.arguments",
     "rekindle.cli.run",
     "rekindle.errors",
     "rekindle.run",
@@ -17,6 +18,7 @@ OURS_BEFORE_THE_AGENT_STARTS = {
     "rekindle.run.log",
     "rekindle.run.patience",
     "rekindle.run.process_group",
+    "rekindle.run.signals",
     "rekindle.store",
     "rekindle.store.location",
 }
@@ -34,7 +36,6 @@ OURS_AFTER = {
     "rekindle.model",
     "rekindle.run.recorder",
     "rekindle.run.runner",
-    "rekindle.run.signals",
     "rekindle.run.stdio",
     "rekindle.store.base",
     "rekindle.store.filelock",

@@ -88,7 +88,7 @@ class Playbook:
             self.out.append("#  sync")
         for mark, sent in (("<a", step.to_agent), ("<c", step.to_client)):
             self.out += [f"{mark} {line.decode()}" for lines in sent for line in lines.split(b"\n")]
-        self.out += [f"!  {complaint}" for complaint in step.complaints]
+        self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.complaints]
 
 
 def say(change: Change, received: list[bytes]) -> list[str]:

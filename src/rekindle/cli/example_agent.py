@@ -9,9 +9,9 @@ example:
 """
 
 import argparse
-import math
 from pathlib import Path
 
+from rekindle.cli.arguments import seconds
 from rekindle.example_agent import LIFECYCLE, Options, serve
 
 
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--delay",
-        type=_seconds,
+        type=seconds,
         default=0.0,
         metavar="SECONDS",
         help="wait before each streamed piece",
@@ -75,13 +75,3 @@ def _offers(text: str) -> frozenset[str]:
     if unknown := names.difference(LIFECYCLE):
         raise argparse.ArgumentTypeError(f"unknown method: {', '.join(sorted(unknown))}")
     return names
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
-    return seconds

@@ -10,9 +10,11 @@ import argparse
 import os
 from pathlib import Path
 
+from rekindle.cli.arguments import seconds
 from rekindle.errors import UsageError
 from rekindle.run.agent import Agent
 from rekindle.run.log import Log
+from rekindle.run.signals import Signals
 from rekindle.store.location import asked_for, open_store, usual_path
 
 _GRACE = 5.0
@@ -30,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", type=Path, metavar="FILE", help="write what happens to FILE")
     parser.add_argument(
         "--grace",
-        type=float,
+        type=seconds,
         default=_GRACE,
         metavar="SECONDS",
         help="how long the agent may take to end once the client has left (default: %(default)g)",
@@ -48,19 +50,24 @@ def main(arguments: argparse.Namespace) -> int:
     if not command:
         raise UsageError("no agent given: rekindle run -- COMMAND ARGS…")
     asked_path = asked_for(arguments.store)
+    signals = Signals()
     with Log(arguments.log) as log:
         agent = Agent(command)
-        log.note(f"started agent {agent.pid}: {command[0]}")
-        # Heavy imports only from here on: the agent's own start hides them.
-        from rekindle.core.relay import Relay
-        from rekindle.run.recorder import Recorder
-        from rekindle.run.runner import Runner
+        try:
+            log.note(f"started agent {agent.pid}: {command[0]}")
+            # Heavy imports only from here on: the agent's own start hides them.
+            from rekindle.core.relay import Relay
+            from rekindle.run.recorder import Recorder
+            from rekindle.run.runner import Runner
 
-        path = asked_path or usual_path()
-        log.note(f"recording in {path}")
-        recorder = Recorder(lambda: open_store(path), log)
-        relay = Relay(_anywhere(command), is_strict=arguments.strict)
-        return Runner(agent, relay, recorder, log, grace=arguments.grace).run()
+            path = asked_path or usual_path()
+            log.note(f"recording in {path}")
+            recorder = Recorder(lambda: open_store(path), log)
+            relay = Relay(_anywhere(command), is_strict=arguments.strict)
+            return Runner(agent, relay, recorder, log, grace=arguments.grace).run(signals)
+        except BaseException:
+            agent.end(_GRACE)
+            raise
 
 
 def _anywhere(command: tuple[str, ...]) -> tuple[str, ...]:

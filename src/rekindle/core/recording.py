@@ -47,7 +47,10 @@ _RESPONSES = {
     **dict.fromkeys(methods.CONFIGURING, Kind.CONFIGURED),
 }
 
-_SESSION_ID_IN_BROKEN_LINE = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
+_UPDATE_CUT_SHORT = re.compile(
+    rb'[^{]*\{[^{]*"method"\s*:\s*"session/update"[^{]*"params"\s*:\s*\{'
+    rb'\s*"sessionId"\s*:\s*"([^"\\]{1,200})"'
+)
 
 
 class _Live(Struct):
@@ -193,9 +196,13 @@ class Recording:
             self._identify(message)
 
     def unreadable(self, side: Side, line: bytes) -> None:
-        """See a line that is no JSON. It is kept if it names a session in use."""
-        named = _SESSION_ID_IN_BROKEN_LINE.search(line)
-        if named:
+        """See a line that is no JSON.
+
+        It is kept if it is the beginning of an update of a session in use. Anything else
+        may hold what must not be kept, such as the contents of a file.
+        """
+        named = _UPDATE_CUT_SHORT.match(line)
+        if named and side is Side.AGENT:
             session_id = named[1].decode("utf-8", "backslashreplace")
             if session_id in self._sessions:
                 self._keep(session_id, side, Kind.OPAQUE, line)

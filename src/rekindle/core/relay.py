@@ -54,6 +54,12 @@ class Relay:
         """Take the answer to a look-up of an earlier step."""
         self._recording.learn(session_id, is_recorded=is_recorded)
 
+    def recover(self) -> None:
+        """Forget what was begun, after a fault in the middle of it."""
+        self._recording.begin(Step(), 0)
+        self._recording.finish()
+        self._recording.end_streak()
+
     def agent_ended(self, ended: AgentEnded, at_us: int) -> Step:
         """Answer every request that the agent left open."""
         self._ended = ended

@@ -5,6 +5,13 @@ from msgspec import Struct
 from rekindle.model import Change, Side
 
 
+class Complaint(Struct, frozen=True):
+    """Something to tell the user, outside the protocol. `quote` was said in the conversation."""
+
+    text: str
+    quote: str = ""
+
+
 class Step(Struct):
     """What becomes of what one read brought, in the order of the fields.
 
@@ -20,8 +27,7 @@ class Step(Struct):
     """Whether it must be on the disk: a turn begins or ends here."""
     to_agent: list[bytes] = []
     to_client: list[bytes] = []
-    complaints: list[str] = []
-    """What to tell the user, outside the protocol."""
+    complaints: list[Complaint] = []
 
     def to(self, side: Side) -> list[bytes]:
         """Return the lines that this side will get."""

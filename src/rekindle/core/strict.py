@@ -6,6 +6,7 @@ agent learns at once what is wrong.
 
 from msgspec import UNSET, Raw, Struct
 
+from rekindle.core.step import Complaint
 from rekindle.model import Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
@@ -23,7 +24,7 @@ from rekindle.wire.envelope import (
 class Objection(Struct, frozen=True):
     """Why a line is not passed on: told to the user, and answered if it asked something."""
 
-    complaint: str
+    complaint: Complaint
     answer: bytes | None = None
 
 
@@ -66,7 +67,8 @@ def _object_to_agent(line: bytes, message: Message | None) -> Objection | None:
     if message is not None and (message.method is not UNSET or message.is_response):
         return None
     start = line[:80].decode("utf-8", "replace")
-    return Objection(f"the agent wrote a line to stdout that is no ACP message: {start!r}")
+    what = "the agent wrote a line to stdout that is no ACP message"
+    return Objection(Complaint(what, repr(start)))
 
 
 def _object_to_params(message: Message, line: bytes) -> Objection | None:
@@ -88,4 +90,4 @@ def _refusal(message: Message | None, code: int, what: str, data: object) -> Obj
     request_id = Raw(b"null")
     if message is not None and message.id is not UNSET:
         request_id = message.id
-    return Objection(f"refused: {what}", error_response(request_id, code, what, data))
+    return Objection(Complaint(f"refused: {what}"), error_response(request_id, code, what, data))

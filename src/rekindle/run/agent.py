@@ -45,9 +45,13 @@ class Agent:
         """Send a signal to the agent and its children."""
         process_group.send(self.pid, number)
 
-    def end_group(self, patience: float) -> bool:
+    def end(self, patience: float) -> bool:
         """End the agent and its children: ask first, then force. Tell whether any were left."""
-        return process_group.end(self.pid, patience)
+        was_left = process_group.end(self.pid, patience)
+        if self._process.returncode is None:
+            # It has moved to another group, where the signals did not reach it.
+            self._process.kill()
+        return was_left
 
     def wait(self) -> tuple[int, str | None]:
         """Wait for the end; return the exit code and the name of the signal that killed it."""

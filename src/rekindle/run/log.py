@@ -1,23 +1,31 @@
 """What Rekindle says outside the protocol: to the user on stderr, and to a log file.
 
-The log tells what happened, never what was said in a conversation.
+The log tells what happened, never what was said in a conversation. Nobody has to read our
+stderr, so it is written by a thread of its own: a client that does not must not stop us.
 """
 
 import os
 import time
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import BinaryIO, Self
 
 from rekindle.errors import UsageError
 
 STDERR = 2
 
+_MOST_WAITING = 1000
+_PATIENCE_AT_THE_END = 0.5
+
 
 class Log:
-    """Writes whole lines, from any thread, unbuffered."""
+    """Writes whole lines, from any thread, without ever waiting for a reader."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._file: BinaryIO | None = None
+        self._waiting: SimpleQueue[bytes] = SimpleQueue()
+        self._teller: Thread | None = None
         if path is not None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             try:
@@ -33,21 +41,35 @@ class Log:
             line = f"{stamp}.{int(now * 1000) % 1000:03d}Z [{os.getpid()}] {text}\n"
             try:
                 self._file.write(line.encode("utf-8", "replace"))
-            except OSError:
-                # A log on a full disk must not stop a conversation.
+            except (OSError, ValueError):
+                # A log on a full disk, or closed already, must not stop a conversation.
                 return
 
-    def tell(self, text: str) -> None:
-        """Tell the user, and the log."""
+    def tell(self, text: str, *, quote: str = "") -> None:
+        """Tell the user, and the log; what was said in the conversation only to the user."""
         self.note(text)
-        write_stderr(f"rekindle: {text}\n".encode("utf-8", "replace"))
+        shown = f"{text}: {quote}" if quote else text
+        if self._waiting.qsize() < _MOST_WAITING:
+            self._waiting.put(f"rekindle: {shown}\n".encode("utf-8", "replace"))
+        if self._teller is None or not self._teller.is_alive():
+            self._teller = Thread(target=self._tell_all, daemon=True)
+            self._teller.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._teller:
+            self._teller.join(_PATIENCE_AT_THE_END)
         if self._file:
             self._file.close()
+
+    def _tell_all(self) -> None:
+        while True:
+            try:
+                write_stderr(self._waiting.get_nowait())
+            except Empty:
+                return
 
 
 def write_stderr(data: bytes) -> None:

@@ -2,11 +2,12 @@
 
 Two threads may write to one sink: the one that passes lines on in that direction, and the
 other when it answers by itself. What they write is queued in the order in which it was
-decided on, and whoever has the sink's lock writes for both. So the thread that only
-answers never waits behind a peer that has stopped reading.
+decided on, and whoever has the sink's lock writes for both: the thread that only answers
+does not queue up behind one that waits for a slow reader.
 """
 
 import os
+import select
 from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Lock
@@ -29,6 +30,13 @@ def read_lines(fd: int) -> Iterator[tuple[bytes, bool]]:
         yield rest, False
 
 
+def has_hung_up(fd: int) -> bool:
+    """Tell whether the other end of a pipe or socket was closed, without reading."""
+    poll = select.poll()
+    poll.register(fd, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
+    return any(event & ~select.POLLNVAL for _, event in poll.poll(0))
+
+
 def _read(fd: int) -> bytes:
     try:
         return os.read(fd, _READ)
@@ -46,6 +54,7 @@ class Sink:
         self._lock = Lock()
         self._queue: deque[bytes] = deque()
         self._is_broken = False
+        self._is_mid_line = False
 
     @property
     def is_writing(self) -> bool:
@@ -53,8 +62,12 @@ class Sink:
         return self._lock.locked()
 
     def put(self, data: bytes) -> None:
-        """Queue `data`. The caller sees to the order; nothing is written yet."""
-        self._queue.append(data)
+        """Queue lines. The caller sees to the order; nothing is written yet.
+
+        What follows a line that was cut off, as when an agent dies, begins a new one.
+        """
+        self._queue.append(b"\n" + data if self._is_mid_line else data)
+        self._is_mid_line = not data.endswith(b"\n")
 
     def flush(self, *, wait: bool) -> None:
         """Write what is queued. Without `wait`, leave it to a thread that is writing now."""

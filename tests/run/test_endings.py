@@ -1,0 +1,202 @@
+"""However it ends: nothing hangs, nothing is left behind, and what was said arrives."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from acp import PATIENCE, REKINDLE
+
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+STUBBORN = """
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(str(os.getpid()))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(600)
+"""
+
+Process = subprocess.Popen[bytes]
+
+
+class Starter:
+    """Starts agents behind `rekindle run`, with bare pipes."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.started: list[Process] = []
+
+    def __call__(self, code: str, *arguments: str | Path, options: tuple[str, ...] = ()) -> Process:
+        command = [*REKINDLE, "run", "--store", self.store, "--grace", "0.2", *options]
+        agent = [sys.executable, "-c", code, *arguments]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen([*command, "--", *agent], stdin=pipe, stdout=pipe, stderr=pipe)
+        self.started.append(process)
+        return process
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Starter]:
+    starter = Starter(tmp_path / "s.db")
+    yield starter
+    for process in starter.started:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream
+            stream.close()
+
+
+def is_running(pid: int) -> bool:
+    asked = subprocess.run(
+        ["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False, text=True
+    )
+    return asked.stdout.strip()[:1] not in {"", "Z", "X"}
+
+
+def write(process: Process, data: bytes) -> None:
+    assert process.stdin
+    process.stdin.write(data)
+    process.stdin.flush()
+
+
+def test_an_answer_in_place_of_a_dead_agent_stands_on_a_line_of_its_own(start: Starter) -> None:
+    code = (
+        'import os; input(); os.write(1, b\'{"jsonrpc":"2.0","method":"session/upd\'); os._exit(4)'
+    )
+    process = start(code)
+    write(process, INITIALIZE)
+    assert process.stdout
+    half, answer = process.stdout.read().splitlines()
+    assert half == b'{"method":"session/upd'
+    assert json.loads(answer)["error"]["data"]["exitCode"] == 4
+    assert process.wait(PATIENCE) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("after_ms", [0, 10, 30, 60])
+def test_a_signal_at_the_very_beginning_leaves_no_agent_behind(
+    start: Starter, tmp_path: Path, number: signal.Signals, after_ms: int
+) -> None:
+    note = tmp_path / "pid"
+    process = start(STUBBORN, note)
+    while not note.exists():
+        assert process.poll() is None
+        time.sleep(0.001)  # for the agent's note, bounded by its own start
+    time.sleep(after_ms / 1000)  # the moment is what is tested
+    pid = int(note.read_text())
+    process.send_signal(number)
+    if number is signal.SIGINT:
+        # To an agent this may mean less than the end; so the client leaves.
+        assert process.stdin
+        process.stdin.close()
+    process.wait(PATIENCE)
+    assert not is_running(pid)
+
+
+def test_a_client_that_leaves_while_the_agent_does_not_read_ends_both(
+    start: Starter, tmp_path: Path
+) -> None:
+    note = tmp_path / "pid"
+    process = start(STUBBORN, note)
+    assert process.stdin
+    line = b'{"jsonrpc":"2.0","method":"x","params":"' + b"x" * 1000 + b'"}\n'
+    os.set_blocking(process.stdin.fileno(), False)
+    sent = 0
+    deadline = time.monotonic() + PATIENCE
+    while sent < 150_000 and time.monotonic() < deadline:
+        try:
+            sent += os.write(process.stdin.fileno(), line)
+        except BlockingIOError:
+            if note.exists() and sent > 100_000:
+                break
+    process.stdin.close()
+    process.wait(PATIENCE)
+    assert not is_running(int(note.read_text()))
+
+
+@pytest.mark.parametrize("kilobytes", [100, 180])
+def test_a_client_that_has_left_still_gets_what_it_reads_late(
+    start: Starter, tmp_path: Path, kilobytes: int
+) -> None:
+    note = tmp_path / "done"
+    code = (
+        "import sys; sys.stdin.read()\n"
+        f"for n in range({kilobytes}): print(str(n).rjust(999))\n"
+        f"sys.stdout.flush(); open({str(note)!r}, 'w').close()"
+    )
+    process = start(code, options=("--grace", "20"))
+    assert process.stdin
+    assert process.stdout
+    process.stdin.close()
+    if kilobytes < 120:  # it fits into the two pipes, so the agent ends before we read
+        while not note.exists():
+            assert process.poll() is None
+            time.sleep(0.001)
+        time.sleep(1.5)  # longer than what an agent leaves behind is waited for
+    lines = process.stdout.read().splitlines()
+    assert [int(line) for line in lines] == list(range(kilobytes))
+    assert process.wait(PATIENCE) == 0
+
+
+def test_a_signal_ends_the_waiting_for_a_client_that_does_not_read(
+    start: Starter, tmp_path: Path
+) -> None:
+    note = tmp_path / "done"
+    code = (
+        "import os, sys\n"
+        "for n in range(100): os.write(1, b'x' * 999 + b'\\n')\n"
+        f"open({str(note)!r}, 'w').close()"
+    )
+    process = start(code)
+    while not note.exists():
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.terminate()
+    process.wait(PATIENCE)
+
+
+def test_a_client_that_does_not_read_stderr_stops_nothing(start: Starter) -> None:
+    code = (
+        "import sys\n"
+        "for n in range(3000): print('a plain line, which --strict complains of', n)\n"
+        'input(); print(\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
+    )
+    process = start(code, options=("--strict",))
+    write(process, INITIALIZE)
+    assert process.stdout
+    assert json.loads(process.stdout.readline()) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert process.stdin
+    process.stdin.close()
+    process.wait(PATIENCE)
+
+
+def test_an_agent_that_closes_its_output_is_ended(start: Starter) -> None:
+    process = start("import os, time; input(); os.close(1); time.sleep(600)")
+    write(process, INITIALIZE)
+    assert process.stdout
+    answer = json.loads(process.stdout.readline())
+    assert answer["error"]["message"].startswith("the agent was killed by SIGTERM")
+    assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+
+
+def test_a_log_holds_nothing_that_was_said(start: Starter, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = start("print('the password is hunter2')", options=("--strict", "--log", str(log)))
+    process.wait(PATIENCE)
+    assert process.stderr
+    assert b"hunter2" in process.stderr.read()
+    assert "no ACP message" in log.read_text()
+    assert "hunter2" not in log.read_text()
