@@ -80,7 +80,7 @@ def test_an_answer_in_place_of_a_dead_agent_stands_on_a_line_of_its_own(start: S
     write(process, INITIALIZE)
     assert process.stdout
     half, answer = process.stdout.read().splitlines()
-    assert half == b'{"method":"session/upd'
+    assert half == b'{"jsonrpc":"2.0","method":"session/upd'
     assert json.loads(answer)["error"]["data"]["exitCode"] == 4
     assert process.wait(PATIENCE) == 4
 

@@ -27,7 +27,7 @@ class Editor:
         elif kind in {"tool_call", "tool_call_update"}:
             self._tool_call(update)
         elif kind == "plan":
-            self.timeline.append({"is": "plan", "entries": update["entries"]})
+            self._plan(update)
         elif kind.startswith("_"):
             self.timeline.append({"is": kind, **update})
         elif kind != "notice":
@@ -46,6 +46,15 @@ class Editor:
                 self.timeline.append(item)
         item["blocks"] = joined([*item["blocks"], update["content"]])
 
+    def _plan(self, update: Json) -> None:
+        for item in reversed(self.timeline):
+            if item["is"] == "user":
+                break
+            if item["is"] == "plan":
+                item["entries"] = update["entries"]
+                return
+        self.timeline.append({"is": "plan", "entries": update["entries"]})
+
     def _tool_call(self, update: Json) -> None:
         for item in self.timeline:
             if item["is"] == "tool" and item["toolCallId"] == update["toolCallId"]:
@@ -57,19 +66,9 @@ class Editor:
         item |= {k: v for k, v in told.items() if k not in {"sessionUpdate", "_meta"}}
 
     def shown(self) -> list[Json]:
-        """Return the timeline as it looks: without ids, and of each turn only the last plan."""
-        looks: list[Json] = []
-        plan: Json | None = None
-        for item in self.timeline:
-            if item["is"] == "user":
-                plan = None
-            if item["is"] == "plan" and plan is not None:
-                plan["entries"] = item["entries"]
-                continue
-            seen = {k: v for k, v in item.items() if k not in {"id", "_meta", "sessionUpdate"}}
-            looks.append(seen)
-            if item["is"] == "plan":
-                plan = seen
+        """Return the timeline as it looks: without ids and marks, and without what is empty."""
+        hidden = {"id", "_meta", "sessionUpdate"}
+        looks = [{k: v for k, v in item.items() if k not in hidden} for item in self.timeline]
         return [item for item in looks if item.get("blocks") != []]
 
 
