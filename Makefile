@@ -11,7 +11,7 @@ STAMP := .venv/.ready
 .PHONY: help setup demo test test-all coverage check fix bench clean
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
 
 setup: $(STAMP) ## make .venv with rekindle and the development tools
 

@@ -215,6 +215,10 @@ def test_the_environment_names_the_store(store: Path, prefix: str) -> None:
     [
         ["list", "--limit", "0"],
         ["list", "--limit", "x"],
+        ["list", "--limit", "99999999999999999999"],
+        ["list", "--store", "~nosuchuser/x"],
+        ["run", "--grace", "inf", "--", "true"],
+        ["run", "--grace", "-1", "--", "true"],
         ["list", "--nonsense"],
         ["list", "--store", "mysql://x"],
         ["list", "--store", "sqlite:///"],
@@ -261,3 +265,25 @@ def test_a_terminal_that_cannot_show_a_character_is_no_error(store: Path) -> Non
     assert (done.returncode, done.stderr) == (0, "")
     shown = cli("list", "--store", store, "--json", PYTHONIOENCODING="ascii")
     assert len(json.loads(shown.stdout)) == 2
+
+
+def test_content_of_unexpected_types_is_shown_as_well_as_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    with SqliteStore(path) as opened:
+        opened.write(
+            [
+                update("s", "plan", entries=["a string", {"content": 5}]),
+                update("s", "agent_message_chunk", content={"type": "text", "text": None, "x": 1}),
+                update("s", "tool_call", toolCallId=5, title=["list"]),
+            ]
+        )
+    for options in ([], ["--json"]):
+        done = cli("show", "--store", path, "s", *options)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_the_system_refuses_is_told_in_one_line(tmp_path: Path) -> None:
+    done = cli("list", "--store", tmp_path / ("x" * 300))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr

@@ -2,7 +2,10 @@ import time
 
 import pytest
 
-from rekindle.cli.words import age, one_line, printable, short_ids
+from rekindle.cli.reading import short_id
+from rekindle.cli.words import age, one_line, printable
+from rekindle.model import Opened
+from rekindle.store.memory import MemoryStore
 
 
 @pytest.mark.parametrize(
@@ -27,13 +30,11 @@ def test_control_characters_are_shown_and_not_obeyed() -> None:
     assert one_line(" a\n b\t\x1b ") == "a b \\x1b"
 
 
-def test_short_ids_tell_sessions_apart() -> None:
-    ids = ["ses_e1edc8d3fffe1EdV", "ses_e1edc8d3aaaaaaaa", "example-aa060f10d7a3", "x"]
-    assert short_ids(ids) == {
-        "ses_e1edc8d3fffe1EdV": "ses_e1edc8d3fff",
-        "ses_e1edc8d3aaaaaaaa": "ses_e1edc8d3aaa",
-        "example-aa060f10d7a3": "example-aa060f10",
-        "x": "x",
-    }
-    assert short_ids([]) == {}
-    assert short_ids(["ab", "abc"]) == {"ab": "ab", "abc": "abc"}
+def test_short_ids_mean_one_session_of_the_whole_store() -> None:
+    ids = ["ses_e1edc8d3fffe1EdV", "ses_e1edc8d3aaaaaaaa", "example-aa060f10d7a3", "x", "ab", "abc"]
+    with MemoryStore() as store:
+        store.write([Opened(session_id=id_, at_us=1) for id_ in ids])
+        short = {id_: short_id(store, id_) for id_ in ids}
+        assert [store.find(prefix).id for prefix in short.values()] == ids
+    assert short["ses_e1edc8d3fffe1EdV"] == "ses_e1edc8d3fff"
+    assert short["example-aa060f10d7a3"] == "example-aa060f10"

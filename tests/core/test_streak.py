@@ -20,6 +20,10 @@ def session_last(session: str, kind: str) -> bytes:
     return json.dumps({"method": "session/update", "params": params}).replace(" ", "").encode()
 
 
+SESSION_IN_META = (
+    b'{"method":"session/update","params":{"_meta":{"sessionId":"s"},'
+    b'"update":{"sessionUpdate":"plan"},"sessionId":"s"}}'
+)
 PROMPT = (
     b'{"id":1,"method":"session/prompt",'
     b'"params":{"sessionId":"a","prompt":[{"type":"text","text":"hi"}]}}'
@@ -112,8 +116,9 @@ def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
         (session_last("s", "plan"), "s"),
         (update("s", "plan", "x").replace(b'":"', b'": "'), "s"),
         (b'{"params":{"sessionId":"s","update":{"sessionUpdate":"plan"}},"method":"x"}', "s"),
+        (SESSION_IN_META, "s"),
     ],
-    ids=["session last", "spaces", "method last"],
+    ids=["session last", "spaces", "method last", "session in _meta"],
 )
 def test_a_beginning_that_does_not_tell_all_is_no_streak(line: bytes, session: str) -> None:
     assert Streak.after(line, session, "plan") is None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from acp import PATIENCE, REKINDLE
+from acp import PATIENCE, REKINDLE, is_running
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
 STUBBORN = """
@@ -57,13 +57,6 @@ def start(tmp_path: Path) -> Iterator[Starter]:
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream
             stream.close()
-
-
-def is_running(pid: int) -> bool:
-    asked = subprocess.run(
-        ["/bin/ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False, text=True
-    )
-    return asked.stdout.strip()[:1] not in {"", "Z", "X"}
 
 
 def write(process: Process, data: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, is_running
 
 AGENTS = Path(__file__).parents[1] / "agents"
 
@@ -18,12 +18,6 @@ Start = Callable[..., Client]
 
 def python(code: str) -> tuple[str, str, str]:
     return (sys.executable, "-c", code)
-
-
-def is_running(pid: int) -> bool:
-    asked = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
-    done = subprocess.run(asked, capture_output=True, check=False, text=True)
-    return done.stdout.strip()[:1] not in {"", "Z", "X"}
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])

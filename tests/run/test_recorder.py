@@ -44,6 +44,7 @@ def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_LARGEST_BACKLOG", 100)
+    monkeypatch.setattr(module, "_SIZE_OF_THE_REST", 0)
     made = Recorder(lambda: SqliteStore(path, patience=0.05), heard)
     yield made
     made.close()

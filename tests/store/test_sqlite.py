@@ -165,6 +165,14 @@ def test_processes_that_write_to_one_session_keep_its_seqs_whole(tmp_path: Path)
         assert [entry.seq for entry in store.read("s")] == list(range(1, 3 * count + 1))
 
 
+def test_two_that_write_to_one_session_in_turn_keep_its_seqs_whole(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as one, SqliteStore(path) as other:
+        for number in range(10):
+            (one if number % 3 else other).write([said(b"%d" % number)])
+        assert [(e.seq, e.line) for e in one.read("s")] == [(n + 1, b"%d" % n) for n in range(10)]
+
+
 def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, patience=0.05) as one, SqliteStore(path, patience=0.05) as other:

@@ -150,6 +150,22 @@ class Client:
             pipe.close()
 
 
+def is_running(pid: int) -> bool:
+    """Tell whether a process lives; one that waits to be reaped does not."""
+    proc = Path("/proc")
+    if (proc / "self").exists():
+        try:
+            stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        state = stat.rpartition(")")[2].split()[0]
+    else:
+        asked = ["/bin/ps", "-o", "stat=", "-p", str(pid)]
+        done = subprocess.run(asked, capture_output=True, check=False, text=True)
+        state = done.stdout.strip()[:1]
+    return state not in {"", "Z", "X"}
+
+
 def kind(update: Json) -> str:
     return update["sessionUpdate"]
 

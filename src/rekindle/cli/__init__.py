@@ -27,12 +27,12 @@ COMMANDS = {
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit code."""
     argv = sys.argv[1:] if argv is None else argv
-    if not argv or argv[0] not in COMMANDS:
-        return _top_level(argv)
     for stream in (sys.stdout, sys.stderr):
         # Not every terminal can show every character; none of them is worth a failure.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if not argv or argv[0] not in COMMANDS:
+        return _top_level(argv)
     name, *rest = argv
     module = import_module(f"rekindle.cli.{name.replace('-', '_')}")
     parser = argparse.ArgumentParser(
@@ -41,20 +41,20 @@ def main(argv: list[str] | None = None) -> int:
         description=module.__doc__,
     )
     module.configure(parser)
+    arguments = parser.parse_args(rest)
     try:
-        code = module.main(parser.parse_args(rest))
-        sys.stdout.flush()
+        code = module.main(arguments)
+        _flush()
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
-    except RekindleError as error:
+    except BrokenPipeError:
+        return _reader_left()
+    except (RekindleError, OSError) as error:
         return _fail(error, getattr(error, "exit_code", FAILURE))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        return _reader_left()
-    else:
-        return code
+    return code
 
 
 def _top_level(argv: list[str]) -> int:
@@ -75,7 +75,13 @@ def _top_level(argv: list[str]) -> int:
     return USAGE
 
 
-def _fail(error: RekindleError, code: int) -> int:
+def _flush() -> None:
+    # There is no stdout where the caller has closed it.
+    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+        sys.stdout.flush()
+
+
+def _fail(error: Exception, code: int) -> int:
     print(f"rekindle: {error}", file=sys.stderr)
     return code
 

@@ -9,13 +9,14 @@ import os
 import sys
 from typing import Any
 
-from rekindle.cli.reading import add_store_option, open_for_reading
-from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, short_ids, title
+from rekindle.cli.reading import add_store_option, open_for_reading, short_id
+from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, title
 from rekindle.errors import UsageError
 from rekindle.model import Page, Session
 
 _COLUMNS = ("ID", "USED", "AGENT", "FOLDER", "TURNS", "TITLE")
 _WIDEST_FOLDER = 30
+_MOST = 1_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,8 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the sessions."""
-    if arguments.limit < 1:
-        raise UsageError("--limit must be at least 1")
+    if not 1 <= arguments.limit <= _MOST:
+        raise UsageError(f"--limit must be from 1 to {_MOST}")
     page = Page(
         cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
         agent=arguments.agent,
@@ -40,12 +41,15 @@ def main(arguments: argparse.Namespace) -> int:
     )
     with open_for_reading(arguments.store) as store:
         sessions = store.sessions(page)
-    if arguments.json:
-        print_json([describe(session) for session in sessions])
-    elif sessions:
-        _print_table(sessions)
-    else:
-        print("rekindle: no sessions", file=sys.stderr)
+        if arguments.json:
+            print_json([describe(session) for session in sessions])
+        elif not sessions:
+            print("rekindle: no sessions", file=sys.stderr)
+        elif sys.stdout.isatty():
+            _print_table(sessions, [short_id(store, session.id) for session in sessions])
+        else:
+            for session in sessions:
+                print("\t".join(_row(one_line(session.id), iso(session.updated_us), session)))
     return 0
 
 
@@ -73,17 +77,15 @@ def describe(session: Session) -> dict[str, Any]:
     }
 
 
-def _print_table(sessions: list[Session]) -> None:
-    if not sys.stdout.isatty():
-        for session in sessions:
-            print("\t".join(_row(one_line(session.id), iso(session.updated_us), session)))
-        return
+def _print_table(sessions: list[Session], ids: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    ids = short_ids([session.id for session in sessions])
-    rows = [_row(ids[session.id], age(session.updated_us), session) for session in sessions]
+    rows = [
+        _row(id_, age(session.updated_us), session)
+        for id_, session in zip(ids, sessions, strict=True)
+    ]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, cells in zip(_COLUMNS, zip(*rows, strict=True), strict=True):
         table.add_column(

@@ -1,11 +1,17 @@
 """What the commands that read the store have in common."""
 
 import argparse
+import re
 
-from rekindle.errors import StoreUnavailable
+from rekindle.cli.words import one_line
+from rekindle.errors import SessionAmbiguous, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, open_store, usual_path
 from rekindle.store.memory import MemoryStore
+
+_SHORTEST_ID = 8
+_STEP = 3
+_WORD_BEFORE_ID = re.compile(r"[A-Za-z]+[-_]")
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
@@ -23,3 +29,18 @@ def open_for_reading(option: str | None) -> Store:
         raise StoreUnavailable(f"there is no store at {asked}")
     path = asked or usual_path()
     return open_store(path, create=False) if path.exists() else MemoryStore()
+
+
+def short_id(store: Store, session_id: str) -> str:
+    """Shorten an id to a prefix that means this session alone in the whole store.
+
+    A word that an agent puts before all its ids tells nothing apart, and does not count.
+    """
+    word = _WORD_BEFORE_ID.match(session_id)
+    for length in range((word.end() if word else 0) + _SHORTEST_ID, len(session_id), _STEP):
+        try:
+            store.find(session_id[:length])
+        except SessionAmbiguous:
+            continue
+        return one_line(session_id[:length])
+    return one_line(session_id)

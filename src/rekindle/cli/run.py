@@ -56,6 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         try:
             log.note(f"started agent {agent.pid}: {command[0]}")
             # Heavy imports only from here on: the agent's own start hides them.
+            from rekindle.core.masking import mask_command
             from rekindle.core.relay import Relay
             from rekindle.run.recorder import Recorder
             from rekindle.run.runner import Runner
@@ -63,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
             path = asked_path or usual_path()
             log.note(f"recording in {path}")
             recorder = Recorder(lambda: open_store(path), log)
-            relay = Relay(_anywhere(command), is_strict=arguments.strict)
+            relay = Relay(mask_command(_anywhere(command)), is_strict=arguments.strict)
             return Runner(agent, relay, recorder, log, grace=arguments.grace).run(signals)
         except BaseException:
             agent.end(_GRACE)

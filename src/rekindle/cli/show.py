@@ -25,7 +25,7 @@ from rekindle.cli.words import (
 )
 from rekindle.core.transcript import Gap, Item, Message, Other, Plan, Role, ToolCall, Turn, fold
 from rekindle.model import Session
-from rekindle.wire.envelope import table
+from rekindle.wire.envelope import table, text
 
 _MARKS = {"completed": "✓", "failed": "✗", "in_progress": "…", "pending": "·"}
 _MARKS_OF_ROLES = {Role.USER: "> ", Role.AGENT: "", Role.THOUGHT: "~ "}
@@ -97,7 +97,7 @@ def _item_lines(item: Item) -> Iterator[_Line]:
         case ToolCall():
             yield "tool", _tool_call_line(item)
         case Plan():
-            for step in item.entries:
+            for step in map(table, item.entries):
                 done = "x" if step.get("status") == "completed" else " "
                 yield "plan", f"  [{done}] {one_line(str(step.get('content', '')))}"
         case Other():
@@ -108,7 +108,7 @@ def _item_lines(item: Item) -> Iterator[_Line]:
 
 def _words(message: Message) -> str:
     return "".join(
-        block["text"] if block.get("type") == "text" and "text" in block else _attachment(block)
+        words if (words := text(block.get("text"))) is not None else _attachment(block)
         for block in message.blocks
     )
 

@@ -1,18 +1,12 @@
 """Turning values into words that are safe and short enough for a terminal."""
 
 import json
-import re
 import sys
 import time
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path, PurePath
 
 from rekindle.model import AgentIdentity, Session
-
-_SHORTEST_ID = 8
-_SPARE = 3
-_WORD_BEFORE_ID = re.compile(r"[A-Za-z]+[-_]")
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 del _CONTROL[ord("\n")]
@@ -74,29 +68,3 @@ def folder(session: Session) -> str:
 def title(session: Session) -> str:
     """Return the session's title, or words in its place."""
     return one_line(session.title) if session.title else "(no title)"
-
-
-def short_ids(ids: list[str]) -> dict[str, str]:
-    """Shorten ids to prefixes that tell them apart, with a little to spare.
-
-    A word that an agent puts before all its ids tells nothing apart, and does not count.
-    """
-    ordered = sorted(ids)
-    shared = [_shared(one, other) for one, other in pairwise(ordered)]
-    needed = [max(pair) for pair in zip([0, *shared], [*shared, 0], strict=True)]
-    return {
-        id_: one_line(id_[: max(_word_before(id_) + _SHORTEST_ID, length + _SPARE)])
-        for id_, length in zip(ordered, needed, strict=False)
-    }
-
-
-def _word_before(id_: str) -> int:
-    word = _WORD_BEFORE_ID.match(id_)
-    return word.end() if word else 0
-
-
-def _shared(one: str, other: str) -> int:
-    for length, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return length
-    return min(len(one), len(other))

@@ -58,6 +58,9 @@ class _Live(Struct):
 
     echo: Echo | None = None
     is_replaying: bool = False
+    is_in_turn: bool = False
+    is_met: bool = False
+    """Whether the store was told of it."""
 
 
 class _OpenStretch(Struct):
@@ -110,8 +113,8 @@ class Recording:
 
     def learn(self, session_id: str, *, is_recorded: bool) -> None:
         """Take the answer to a look-up: whether the store has this session."""
-        # Not yet met: the agent may not know this session, and then neither shall the store.
-        self._sessions.setdefault(session_id, _Live()).is_replaying = is_recorded
+        if not is_recorded:
+            self._live(session_id).is_replaying = False
 
     # -- what passes by -----------------------------------------------------------------
 
@@ -133,7 +136,7 @@ class Recording:
         if params is UNSET or params.session_id is UNSET:
             return
         session_id = params.session_id
-        live = self._sessions.get(session_id) or self._meet(session_id)
+        live = self._live(session_id)
         kind = params.update.kind if params.update is not UNSET else UNSET
         if live.is_replaying and kind not in methods.STATE_KINDS:
             return
@@ -143,7 +146,9 @@ class Recording:
             self._retitle(session_id, line)
         elif kind == methods.STATE_UPDATE:
             self._step.sync = True
-        elif kind is not UNSET and kind not in methods.USER_MESSAGE_KINDS:
+        elif kind in methods.USER_MESSAGE_KINDS:
+            self._name_after(session_id, line)
+        elif kind is not UNSET:
             self._streak = Streak.after(line, session_id, kind)
             self._streak_session = session_id
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
@@ -157,6 +162,8 @@ class Recording:
             params = _without_secrets(line)
             if method in {methods.LOAD, methods.RESUME} and session_id is not None:
                 self._step.look_up.append(session_id)
+                live = self._live(session_id)
+                live.is_replaying = not live.is_in_turn
         elif session_id is not None:
             kind = _REQUESTS.get(method)
             if kind is Kind.PROMPT:
@@ -213,7 +220,8 @@ class Recording:
         self._step.sync = True
         if self._protocol == 1:
             # From version 2 on a prompt is answered at once, and its echo may follow.
-            self._meet(session_id).echo = None
+            live = self._live(session_id)
+            live.echo, live.is_in_turn = None, False
 
     # -- what it means ------------------------------------------------------------------
 
@@ -221,7 +229,7 @@ class Recording:
         live = self._meet(session_id)
         blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
         live.echo = Echo(blocks)
-        live.is_replaying = False
+        live.is_replaying, live.is_in_turn = False, True
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
@@ -240,7 +248,7 @@ class Recording:
         if not is_success:
             self.learn(session_id, is_recorded=False)
             return
-        self._sessions.setdefault(session_id, _Live())
+        self._live(session_id).is_met = True
         params = asked.params
         self._change(
             Opened(
@@ -268,18 +276,29 @@ class Recording:
         self._protocol = own.protocol
         self._agent = AgentIdentity(name=own.name, version=own.version, command=self._agent.command)
 
+    def _name_after(self, session_id: str, line: bytes) -> None:
+        """Name a session that the agent tells of after the first words in it."""
+        content = _update_in(line).get("content")
+        title = title_from_prompt(rows(content) or [content])
+        if title:
+            self._title(session_id, TitleSource.PROMPT, title)
+
     def _retitle(self, session_id: str, line: bytes) -> None:
-        update = table(table((members(line) or {}).get("params")).get("update"))
+        update = _update_in(line)
         if "title" in update:
             self._title(session_id, TitleSource.AGENT, text(update["title"]))
 
     # -- keeping ------------------------------------------------------------------------
 
+    def _live(self, session_id: str) -> _Live:
+        """Return what is remembered of a session."""
+        return self._sessions.setdefault(session_id, _Live())
+
     def _meet(self, session_id: str) -> _Live:
         """Return what is remembered of a session; at first sight, tell the store of it."""
-        live = self._sessions.get(session_id)
-        if live is None:
-            live = self._sessions[session_id] = _Live()
+        live = self._live(session_id)
+        if not live.is_met:
+            live.is_met = True
             self._change(Opened(session_id=session_id, at_us=self._at_us, agent=self._agent))
         return live
 
@@ -300,9 +319,12 @@ class Recording:
         open_.count += count
 
 
+def _update_in(line: bytes) -> dict[str, Any]:
+    return table(table((members(line) or {}).get("params")).get("update"))
+
+
 def _is_echo(echo: Echo, line: bytes) -> bool:
-    update = table(table((members(line) or {}).get("params")).get("update"))
-    return echo.takes(update.get("content"))
+    return echo.takes(_update_in(line).get("content"))
 
 
 def _without_secrets(line: bytes) -> dict[str, Any]:

@@ -6,6 +6,13 @@ one that was read goes the same way. Whole reads are compared at once, at the sp
 search; a line that begins in any other way is read as usual.
 """
 
+import re
+
+_BEGINNING = re.compile(
+    rb'\{[^{}]*"method":"session/update"[^{}]*"params":\{[^{}]*"sessionId":"([^"\\]*)"[^{}]*'
+    rb'"update":\{"sessionUpdate":"([^"\\]*)"'
+)
+
 
 class Streak:
     """The beginning that lines of one streak share."""
@@ -18,14 +25,13 @@ class Streak:
     def after(cls, line: bytes, session_id: str, kind: str) -> "Streak | None":
         """Return the streak that an update begins; None if its beginning does not tell all.
 
-        Names that JSON has to escape, or an agent that writes the session after the update,
-        only make it slower.
+        The method, the session and the kind must stand in this order, with nothing nested
+        between them. An agent that writes otherwise is only slower.
         """
-        decisive = b'"sessionUpdate":"' + kind.encode() + b'"'
-        beginning, found, _ = line.partition(decisive)
-        if not found or b'"sessionId":"' + session_id.encode() + b'"' not in beginning:
+        beginning = _BEGINNING.match(line)
+        if beginning is None or beginning.groups() != (session_id.encode(), kind.encode()):
             return None
-        return cls(beginning + decisive) if b'"method"' in beginning else None
+        return cls(beginning[0])
 
     def covers(self, lines: bytes) -> int:
         """Return how many lines, joined by newlines, these are; 0 if not all are of the streak."""

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from rekindle.errors import SessionNotFound, StoreError
-from rekindle.model import Change, Kind, Side, Stretch
+from rekindle.model import Change, Kind, Session, Side, Stretch
 from rekindle.run.log import Log
 from rekindle.store.base import Store
 from rekindle.wire.envelope import encode
 
 _LARGEST_BACKLOG = 8 * 1024 * 1024
+_PATIENCE_OF_A_RETRY = 0.05
+_SIZE_OF_THE_REST = 500
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 
@@ -61,30 +63,31 @@ class Recorder:
             if time.monotonic() >= self._retry_at:
                 self.catch_up()
             return
-        try:
-            self._store.write(changes, sync=sync)
-        except StoreError as error:
-            self._fail(error)
+        store = self._store
+        if not self._try(lambda: store.write(changes, sync=sync)):
             self._hold_back(changes)
 
     def has(self, session_id: str) -> bool:
         """Tell whether there is a record of this session."""
-        if self._store is None:
-            return False
-        try:
-            return self._store.session(session_id).last_seq > 0
-        except SessionNotFound:
-            return False
-        except StoreError as error:
-            self._fail(error)
-            return False
+        found: list[Session] = []
+
+        def look() -> None:
+            if self._store is not None:
+                try:
+                    found.append(self._store.session(session_id))
+                except SessionNotFound:
+                    return
+
+        self._try(look)
+        return bool(found) and found[0].last_seq > 0
 
     def catch_up(self) -> None:
         """Try to write what waits."""
 
         def rewrite() -> None:
             changes = [c.as_entry() if isinstance(c, _Gap) else c for c in self._backlog]
-            self._open().write(changes, sync=True)
+            # The conversation waits meanwhile, so others are hardly waited for.
+            self._open().write(changes, sync=True, patience=_PATIENCE_OF_A_RETRY)
 
         waited = len(self._backlog)
         lost = sum(change.lost for change in self._backlog if isinstance(change, _Gap))
@@ -124,8 +127,11 @@ class Recorder:
             action()
         except StoreError as error:
             self._fail(error)
-            return False
-        return True
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
+            self._fail(StoreError(f"a fault in Rekindle, please report it: {error!r}"))
+        else:
+            return True
+        return False
 
     def _fail(self, error: StoreError) -> None:
         if self._is_failing:
@@ -138,7 +144,7 @@ class Recorder:
 
     def _hold_back(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            size = len(change.data) if isinstance(change, Stretch) else 0
+            size = len(change.data) if isinstance(change, Stretch) else _SIZE_OF_THE_REST
             if self._backlog_size + size <= _LARGEST_BACKLOG:
                 self._backlog.append(change)
                 self._backlog_size += size
@@ -146,12 +152,18 @@ class Recorder:
                 self._let_go(change)
 
     def _let_go(self, stretch: Stretch) -> None:
-        last = self._backlog[-1] if self._backlog else None
-        if isinstance(last, _Gap) and last.session_id == stretch.session_id:
-            last.lost += stretch.count
+        gap = next(
+            (
+                change
+                for change in reversed(self._backlog)
+                if isinstance(change, _Gap) and change.session_id == stretch.session_id
+            ),
+            None,
+        )
+        if gap is None:
+            self._backlog.append(_Gap(stretch.session_id, stretch.at_us, stretch.count))
         else:
-            gap = _Gap(stretch.session_id, stretch.at_us, stretch.count)
-            self._backlog.append(gap)
+            gap.lost += stretch.count
 
 
 def _entries_in(change: Change | _Gap) -> int:

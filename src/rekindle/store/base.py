@@ -13,10 +13,13 @@ class Store(Protocol):
     when the store cannot be used at the moment. A method may be called from any thread.
     """
 
-    def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:
+    def write(
+        self, changes: Sequence[Change], *, sync: bool = False, patience: float | None = None
+    ) -> None:
         """Apply `changes` in order, all or none, so that a crash of this process keeps them.
 
         With `sync`, also a crash of the machine keeps them and everything before them.
+        Other writers are waited for some `patience` seconds, a second if not said otherwise.
 
         - Stretch: its lines become entries with the session's next seqs, from 1 on, without
           a gap; prompts count as `turns`, and ACTIVITY moves `updated_us`, never back.

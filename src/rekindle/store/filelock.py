@@ -1,9 +1,10 @@
 """A lock between processes, for the length of a commit. POSIX only: `flock`.
 
-SQLite's own waiting for a busy writer sleeps and retries, which under several writers
-costs some of them hundreds of milliseconds; queueing before it does not. The kernel
-releases the lock when its holder dies. A holder that is merely stopped keeps it, so
-waiting is bounded, and giving up is not an error: SQLite's lock still protects the file.
+SQLite's own waiting for a busy writer begins a transaction, fails, sleeps and begins anew,
+which under several writers costs some of them hundreds of milliseconds; trying for this lock
+costs next to nothing. The kernel releases it when its holder dies. A holder that is merely
+stopped keeps it, so waiting is bounded, and giving up is not an error: SQLite's lock still
+protects the file.
 """
 
 import fcntl

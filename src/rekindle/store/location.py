@@ -34,7 +34,10 @@ def asked_for(option: str | None) -> Path | None:
         raise UsageError(f"unknown kind of store {kind!r}: give a path or sqlite:///path")
     if not address:
         raise UsageError("the store's address has no path: give a path or sqlite:///path")
-    return Path(address).expanduser().absolute()
+    try:
+        return Path(address).expanduser().absolute()
+    except (RuntimeError, OSError) as error:
+        raise UsageError(f"the store's path {address} leads nowhere: {error}") from error
 
 
 def usual_path() -> Path:

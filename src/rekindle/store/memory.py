@@ -40,7 +40,13 @@ class MemoryStore:
         self._records: dict[str, _Record] = {}
         self._holders: dict[str, Holder] = {}
 
-    def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:  # noqa: ARG002 - nothing to sync
+    def write(
+        self,
+        changes: Sequence[Change],
+        *,
+        sync: bool = False,  # noqa: ARG002 - nothing to sync
+        patience: float | None = None,  # noqa: ARG002 - nobody to wait for
+    ) -> None:
         """Apply `changes`."""
         with self._lock:
             for change in changes:

@@ -12,6 +12,9 @@ stretch   entries that follow each other and are alike but for their line: `line
 
 from typing import Any, Protocol
 
+APPLICATION_ID = 0x52656B69
+"""Says in the file's header whose database it is: "Reki"."""
+
 MIGRATIONS = (
     """
     create table session (
@@ -96,4 +99,5 @@ def migrate(db: Database) -> None:
     """Take the steps that are missing, all or none. Call inside a transaction."""
     for step in MIGRATIONS[schema_version(db) :]:
         db.execute(step)
+    db.pragma("application_id", APPLICATION_ID)
     db.pragma("user_version", len(MIGRATIONS))

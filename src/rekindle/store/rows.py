@@ -1,7 +1,6 @@
 """Rows of the store on disk, as the values that all layers share, and back."""
 
 import json
-from collections.abc import Iterator
 from typing import Any, cast
 
 from rekindle.errors import StoreError
@@ -13,15 +12,15 @@ Row = tuple[Any, ...]
 CODEC_LINES = 0
 
 
-def entries_in(row: Row) -> Iterator[Entry]:
-    """Yield the entries that one row of `stretch` holds."""
+def entries_in(row: Row) -> list[Entry]:
+    """Return the entries that one row of `stretch` holds."""
     first, count, side, kind, at_us, protocol, codec, data = row
     seq = seq_at(first)
     if codec != CODEC_LINES:
         raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
     lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
-    for offset, line in enumerate(lines):
-        yield Entry(
+    return [
+        Entry(
             seq=seq + offset,
             side=Side(side),
             kind=Kind(kind),
@@ -29,6 +28,8 @@ def entries_in(row: Row) -> Iterator[Entry]:
             line=line,
             protocol=protocol,
         )
+        for offset, line in enumerate(lines)
+    ]
 
 
 def session_in(row: Row) -> Session:

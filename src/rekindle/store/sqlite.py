@@ -10,7 +10,6 @@ that are made for them likewise.
 """
 
 import json
-import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,6 @@ import apsw
 from rekindle.errors import (
     SessionAmbiguous,
     SessionNotFound,
-    StoreTooNew,
     StoreUnavailable,
 )
 from rekindle.model import (
@@ -42,13 +40,8 @@ from rekindle.model import (
 from rekindle.store import statements
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
-from rekindle.store.migrations import (
-    MIGRATIONS,
-    key_at,
-    migrate,
-    place,
-    schema_version,
-)
+from rekindle.store.migrations import key_at, place
+from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
 
 _Values = Sequence[object] | Mapping[str, object]
@@ -62,7 +55,7 @@ _ROWS_A_READ = 64
 class SqliteStore:
     """One SQLite file. `patience` is how many seconds to wait for other writers."""
 
-    def __init__(self, path: Path, *, create: bool = True, patience: float = 3.0) -> None:
+    def __init__(self, path: Path, *, create: bool = True, patience: float = 1.0) -> None:
         self._path = path
         self._patience = patience
         self._mutex = RLock()
@@ -70,32 +63,26 @@ class SqliteStore:
         self._ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
         with _translated(path):
-            if create:
-                _make_private_file(path)
-            elif not path.exists():
-                raise StoreUnavailable(f"there is no store at {path}")
-            self.lock = FileLock(path.with_name(path.name + ".lock"))
-            # Any: the types that apsw comes with need Python 3.12.
-            self._db: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-            self._leases = Leases(self._db, path.with_name(path.name + ".live"))
-            try:
-                self._prepare()
-            except BaseException:
-                self.close()
-                raise
+            self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
+            self._inode = path.stat().st_ino
+        self._lock: FileLock | None = None
+        self._leases = Leases(self._db, path.with_name(path.name + ".live"))
 
-    def write(self, changes: Sequence[Change], *, sync: bool = False) -> None:
+    def write(
+        self, changes: Sequence[Change], *, sync: bool = False, patience: float | None = None
+    ) -> None:
         """Apply `changes`."""
         # This is the way of every chunk of every answer, so it has no context managers.
+        wait = self._patience if patience is None else patience
         try:
             with self._mutex:
                 try:
-                    self._commit(changes, sync=sync)
+                    self._commit(changes, sync=sync, patience=wait)
                 except apsw.ConstraintError:
                     # Another process has written to the same session: look where it ends now.
-                    self._commit(changes, sync=sync)
+                    self._commit(changes, sync=sync, patience=wait)
         except (apsw.Error, OSError) as error:
-            raise _in_words(error, self._path) from error
+            raise in_words(error, self._path) from error
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
@@ -103,9 +90,9 @@ class SqliteStore:
         start, end = self._row_with(key, after + 1), _end(key)
         while rows := self._query(statements.READ, (start, end, _ROWS_A_READ)):
             for row in rows:
-                for entry in entries_in(row):
-                    if entry.seq > after:
-                        yield entry
+                with _translated(self._path):
+                    entries = entries_in(row)
+                yield from (entry for entry in entries if entry.seq > after)
             start = rows[-1][0] + 1
 
     def session(self, session_id: str) -> Session:
@@ -113,14 +100,15 @@ class SqliteStore:
         rows = self._query(f"{statements.SESSION} where id = ?", (session_id,))
         if not rows:
             raise SessionNotFound(session_id)
-        return session_in(rows[0])
+        return self._session_in(rows[0])
 
     def sessions(self, page: Page) -> list[Session]:
         """List sessions."""
         conditions, values = conditions_of(page)
         where = f"where {' and '.join(conditions)}" if conditions else ""
         sql = f"{statements.SESSION} {where} order by updated_us desc, id desc limit :limit"
-        return [session_in(row) for row in self._query(sql, values | {"limit": page.limit})]
+        rows = self._query(sql, values | {"limit": page.limit})
+        return [self._session_in(row) for row in rows]
 
     def find(self, prefix: str) -> Session:
         """Return the session that `prefix` means."""
@@ -131,7 +119,7 @@ class SqliteStore:
             raise SessionNotFound(prefix)
         if len(rows) > 1 and rows[0][0] != prefix:
             raise SessionAmbiguous(prefix, [row[0] for row in rows])
-        return session_in(rows[0])
+        return self._session_in(rows[0])
 
     def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
         """Return the ids that are bound here."""
@@ -169,10 +157,11 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file."""
-        with self._mutex:
+        with self._mutex, _translated(self._path):
             self._leases.close()
             self._db.close()
-            self.lock.close()
+            if self._lock is not None:
+                self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -180,37 +169,30 @@ class SqliteStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- opening ------------------------------------------------------------------------
-
-    def _prepare(self) -> None:
-        self._db.set_busy_timeout(int(self._patience * 1000))
-        done = schema_version(self._db)
-        if done > len(MIGRATIONS):
-            raise StoreTooNew(str(self._path), done, len(MIGRATIONS))
-        if done < len(MIGRATIONS):
-            is_held = self.lock.acquire(self._patience)
-            try:
-                # The mode is kept in the file, and changing it needs the file alone.
-                self._db.pragma("journal_mode", "wal")
-                with self._db:
-                    migrate(self._db)
-            finally:
-                if is_held:
-                    self.lock.release()
-        self._db.pragma("foreign_keys", "on")
-        self._db.pragma("wal_autocheckpoint", _PAGES_A_CHECKPOINT)
-        self._db.pragma("journal_size_limit", _LARGEST_IDLE_WAL)
-
     # -- writing ------------------------------------------------------------------------
 
-    def _commit(self, changes: Sequence[Change], *, sync: bool) -> None:
+    @property
+    def lock(self) -> FileLock:
+        """The lock between writers."""
+        if self._lock is None:
+            self._lock = FileLock(lock_path(self._path))
+        return self._lock
+
+    def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         if sync is not self._is_synced:
             self._db.pragma("synchronous", "full" if sync else "normal")
             self._is_synced = sync
-        is_held = self.lock.acquire(self._patience)
+        if sync:
+            self._see_that_it_is_there()
+        self._db.set_busy_timeout(int(patience * 1000))
+        is_held = self.lock.acquire(patience)
         try:
             first = changes[0] if len(changes) == 1 else None
-            if isinstance(first, Stretch) and first.kind not in ACTIVITY:
+            if (
+                isinstance(first, Stretch)
+                and first.kind not in ACTIVITY
+                and first.session_id in self._ends
+            ):
                 # One statement is a transaction by itself.
                 self._append(first)
             else:
@@ -227,6 +209,15 @@ class SqliteStore:
         finally:
             if is_held:
                 self.lock.release()
+
+    def _see_that_it_is_there(self) -> None:
+        """Find out that the file was removed or replaced: SQLite would go on writing to it."""
+        try:
+            is_same = self._path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise StoreUnavailable(f"the store {self._path} was removed or replaced")
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -328,6 +319,10 @@ class SqliteStore:
     def _execute(self, sql: str, values: _Values = ()) -> list[Row]:
         return self._db.execute(sql, values).fetchall()
 
+    def _session_in(self, row: Row) -> Session:
+        with _translated(self._path):
+            return session_in(row)
+
     def _key_of(self, session_id: str) -> int:
         rows = self._query("select key from session where id = ?", (session_id,))
         if not rows:
@@ -344,33 +339,10 @@ def _end(key: int) -> int:
     return place(key + 1, 0) - 1
 
 
-def _make_private_file(path: Path) -> None:
-    missing = [folder for folder in path.parents if not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    # SQLite gives its files beside the store the store's own mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-
-
 @contextmanager
 def _translated(path: Path) -> Generator[None]:
     """Turn what SQLite and the system say into what a person can act on."""
     try:
         yield
-    except (apsw.Error, OSError) as error:
-        raise _in_words(error, path) from error
-
-
-def _in_words(error: Exception, path: Path) -> StoreUnavailable:
-    match error:
-        case apsw.BusyError() | apsw.LockedError():
-            words = f"the store {path} is locked by another process"
-        case apsw.FullError():
-            words = f"the disk with the store {path} is full"
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
-            words = f"the store {path} cannot be written: {error}"
-        case apsw.NotADBError() | apsw.CorruptError():
-            words = f"the store {path} is damaged: {error}"
-        case _:
-            words = f"the store {path} failed: {error}"
-    return StoreUnavailable(words)
+    except (apsw.Error, OSError, ValueError) as error:
+        raise in_words(error, path) from error

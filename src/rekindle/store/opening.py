@@ -1,0 +1,137 @@
+"""Opening the store on disk: for writing, where it is made if there is none, and for reading.
+
+A file is only ever changed if it is ours: a new one, or one that says so. A store of a newer
+Rekindle is left as it is, down to SQLite's own files beside it.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from rekindle.errors import StoreTooNew, StoreUnavailable
+from rekindle.store.filelock import FileLock
+from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version
+
+_LARGEST_IDLE_WAL = 16 * 1024 * 1024
+# A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
+_PAGES_A_CHECKPOINT = 4000
+
+# Any: the types that apsw comes with need Python 3.12.
+Database = Any
+
+
+def lock_path(path: Path) -> Path:
+    """Return the file whose lock the writers of a store take in turn."""
+    return path.with_name(path.name + ".lock")
+
+
+def open_for_writing(path: Path, patience: float) -> Database:
+    """Open a store, making or upgrading it where it must be."""
+    _make_private_file(path)
+    db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.set_busy_timeout(int(patience * 1000))
+        if _check(db, path) < len(MIGRATIONS):
+            _upgrade(db, path, patience)
+        db.pragma("wal_autocheckpoint", _PAGES_A_CHECKPOINT)
+        db.pragma("journal_size_limit", _LARGEST_IDLE_WAL)
+        # On macOS a sync reaches the disk only with this; elsewhere it changes nothing.
+        db.pragma("fullfsync", 1)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def open_for_reading(path: Path) -> Database:
+    """Open a store without changing anything, except that an older one is upgraded."""
+    if not path.exists():
+        raise StoreUnavailable(f"there is no store at {path}")
+    db = _open_read_only(path)
+    try:
+        done = _check(db, path)
+    except BaseException:
+        db.close()
+        raise
+    if done < len(MIGRATIONS):
+        db.close()
+        return open_for_writing(path, patience=1.0)
+    return db
+
+
+def _open_read_only(path: Path) -> Database:
+    db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        schema_version(db)
+    except apsw.CantOpenError:
+        db.close()
+        # In a folder that cannot be written SQLite cannot share its log; without one it need not.
+        uri = f"{path.absolute().as_uri()}?immutable=1"
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        db = apsw.Connection(uri, flags=flags)
+    return db
+
+
+def _check(db: Database, path: Path) -> int:
+    """Return the schema of a store that is ours; raise what it is otherwise."""
+    # Closing would else bring a log that somebody left into the file.
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    done = schema_version(db)
+    is_empty = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
+    if db.pragma("application_id") != APPLICATION_ID and not (is_empty and done == 0):
+        raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
+    if done > len(MIGRATIONS):
+        raise StoreTooNew(str(path), done, len(MIGRATIONS))
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    return done
+
+
+def _upgrade(db: Database, path: Path, patience: float) -> None:
+    lock = FileLock(lock_path(path))
+    lock.acquire(patience)
+    try:
+        # The mode is kept in the file, and changing it needs the file alone.
+        db.pragma("journal_mode", "wal")
+        db.execute("begin immediate")
+        try:
+            # Somebody else may have been here first, and may be newer.
+            _check(db, path)
+            migrate(db)
+            db.execute("commit")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("rollback")
+            raise
+    finally:
+        lock.close()
+
+
+def _make_private_file(path: Path) -> None:
+    missing = [folder for folder in path.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    # SQLite gives its files beside the store the store's own mode.
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(fd).st_uid == os.geteuid():
+            os.fchmod(fd, 0o600)
+    finally:
+        os.close(fd)
+
+
+def in_words(error: Exception, path: Path) -> StoreUnavailable:
+    """Turn what SQLite and the system say into what a person can act on."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            words = f"the store {path} is locked by another process"
+        case apsw.FullError():
+            words = f"the disk with the store {path} is full"
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+            words = f"the store {path} cannot be written: {error}"
+        case apsw.NotADBError() | apsw.CorruptError() | ValueError():
+            words = f"the store {path} is damaged: {error}"
+        case _:
+            words = f"the store {path} failed: {error}"
+    return StoreUnavailable(words)

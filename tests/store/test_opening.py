@@ -1,0 +1,125 @@
+"""Whose file it is, and what is done to it."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rekindle.errors import StoreError, StoreTooNew, StoreUnavailable
+from rekindle.model import Kind, Opened, Page, Side, Stretch
+from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.sqlite import SqliteStore
+
+
+def said(line: bytes) -> Stretch:
+    return Stretch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=line)
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_database_of_somebody_else_is_refused_and_left_as_it_is(
+    tmp_path: Path, *, create: bool
+) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("create table precious (x); insert into precious values (1)")
+    before = path.read_bytes()
+    with pytest.raises(StoreUnavailable, match="no store of Rekindle's"):
+        SqliteStore(path, create=create)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["theirs.db"]
+
+
+def test_a_newer_store_keeps_even_the_log_that_was_left_beside_it(tmp_path: Path) -> None:
+    path, copy = tmp_path / "s.db", tmp_path / "copy"
+    copy.mkdir()
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(f"pragma user_version = {len(MIGRATIONS) + 1}")
+            # As a process leaves it that was killed.
+            for file in ("s.db", "s.db-wal"):
+                shutil.copy(tmp_path / file, copy / file)
+    before = {file.name: file.read_bytes() for file in copy.iterdir()}
+    assert len(before["s.db-wal"]) > 0
+    with pytest.raises(StoreTooNew):
+        SqliteStore(copy / "s.db")
+    for name, content in before.items():
+        assert (copy / name).read_bytes() == content
+
+
+def test_reading_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+    (tmp_path / "s.db.lock").unlink()
+    before = path.read_bytes()
+    with SqliteStore(path, create=False) as store:
+        assert [session.id for session in store.sessions(Page())] == ["s"]
+        assert [entry.line for entry in store.read("s")] == [b"1"]
+        with pytest.raises(StoreUnavailable, match="cannot be written"):
+            store.write([said(b"2")])
+    assert path.read_bytes() == before
+
+
+def test_a_store_whose_log_cannot_be_shared_can_still_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+    # In the place of the log's index there is something that cannot be opened.
+    (tmp_path / "s.db-shm").mkdir()
+    (tmp_path / "s.db-wal").mkdir()
+    with SqliteStore(path, create=False) as store:
+        assert [entry.line for entry in store.read("s")] == [b"1"]
+
+
+def test_a_store_that_was_removed_or_replaced_is_missed_at_the_next_sync(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([said(b"1")], sync=True)
+        path.rename(tmp_path / "moved.db")
+        with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+            store.write([said(b"2")], sync=True)
+        SqliteStore(path).close()
+        with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+            store.write([said(b"2")], sync=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update session set cwd = cast(x'ff' as text)",
+        "update session set command = 'no JSON'",
+        "update stretch set kind = 'nonsense'",
+        "update stretch set codec = 99",
+    ],
+)
+def test_a_row_that_makes_no_sense_is_an_error_that_says_so(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(damage)
+        with pytest.raises(StoreError, match=r"is damaged|is packed in a way unknown"):
+            [store.session("s"), *store.read("s")]
+
+
+def test_a_lone_line_of_a_new_session_is_written_with_it_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(
+                "create trigger no before insert on stretch begin select raise(abort, 'x'); end"
+            )
+        with pytest.raises(StoreUnavailable):
+            store.write([said(b"1")])
+        assert store.sessions(Page()) == []
+
+
+def test_a_store_that_others_could_read_is_made_private(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    SqliteStore(path).close()
+    path.chmod(0o644)
+    SqliteStore(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600
