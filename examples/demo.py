@@ -26,6 +26,7 @@ from rekindle.store.location import locate
 
 GREETING = "Hello! Help me with my notes."
 TASK = "Think, plan, then edit notes.txt: oat milk, please."
+AFTERWARDS = "Good morning! A new session, in the same store."
 LONG_ONE = "Count to 1000. I will pull the plug before you get there."
 UPDATES_BEFORE_THE_KILL = 47
 WIDTH = 80
@@ -212,6 +213,11 @@ def tell(screen: Screen, home: Path) -> None:
     pids = " ".join(map(str, editor.killed))
     screen.typed(f"kill -9 {pids}    # rekindle and the agent", "bold red", mark="$ ")
     screen.line("Both are gone, in mid-sentence. Nobody was given the time to save anything.")
+
+    screen.heading("Started again")
+    screen.typed(command, "bold green", mark="$ ")
+    with Editor(screen, command, home, environ) as again:
+        again.prompt(again.open_session(folder), AFTERWARDS)
 
     screen.heading("What is left")
     run(screen, "rekindle list", environ)

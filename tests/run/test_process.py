@@ -140,10 +140,13 @@ def test_signals_are_passed_on(start: Start, number: signal.Signals) -> None:
     assert client.end(hang_up=False)[0] == number
 
 
-def test_sigterm_ends_also_an_agent_that_ignores_it(start: Start) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_asks_for_the_end_ends_also_an_agent_that_ignores_it(
+    start: Start, number: signal.Signals
+) -> None:
     client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
     pids = [int(pid) for pid in client.next_line().split()]
-    client.process.send_signal(signal.SIGTERM)
+    client.process.send_signal(number)
     assert client.end(hang_up=False)[0] == 128 + signal.SIGKILL
     assert not any(map(is_running, pids))
 
@@ -192,3 +195,31 @@ def test_strictness_refuses_and_tells(start: Start) -> None:
     assert exit_code == 0
     assert "rekindle: refused: session/new: cwd must be an absolute path" in stderr
     assert json.dumps("relative") not in stderr
+
+
+FAULTY = """
+import sys
+from rekindle.core.relay import Relay
+receive = Relay.receive
+def faulty(self, side, lines, at_us):
+    if b"boom" in lines:
+        raise RuntimeError("a fault of ours")
+    return receive(self, side, lines, at_us)
+Relay.receive = faulty
+from rekindle.cli import main
+sys.exit(main(["run", "--store", sys.argv[1], "--", "cat"]))
+"""
+
+
+def test_a_fault_of_ours_is_told_and_the_lines_are_passed_on(tmp_path: Path) -> None:
+    said = b"one\nboom\n"
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTY, tmp_path / "s.db"],
+        input=said,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, said)
+    assert b"a fault in Rekindle, please report it" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -173,6 +173,14 @@ def test_two_that_write_to_one_session_in_turn_keep_its_seqs_whole(tmp_path: Pat
         assert [(e.seq, e.line) for e in one.read("s")] == [(n + 1, b"%d" % n) for n in range(10)]
 
 
+def test_only_what_must_reach_the_disk_waits_for_it(tmp_path: Path) -> None:
+    # SQLite's own words for it: 2 waits for the disk at each commit, 1 does not.
+    with SqliteStore(tmp_path / "s.db") as store:
+        for sync, level in ((True, 2), (False, 1), (True, 2)):
+            store.write([said(b"x")], sync=sync)
+            assert store.synchronous == level
+
+
 def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, patience=0.05) as one, SqliteStore(path, patience=0.05) as other:

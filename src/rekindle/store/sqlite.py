@@ -178,6 +178,11 @@ class SqliteStore:
             self._lock = FileLock(lock_path(self._path))
         return self._lock
 
+    @property
+    def synchronous(self) -> int:
+        """How far a commit reaches now: 2 waits for the disk, 1 does not."""
+        return self._db.pragma("synchronous")
+
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         if sync is not self._is_synced:
             self._db.pragma("synchronous", "full" if sync else "normal")
@@ -196,19 +201,27 @@ class SqliteStore:
                 # One statement is a transaction by itself.
                 self._append(first)
             else:
-                self._execute("begin immediate")
-                for change in changes:
-                    self._apply(change)
-                self._execute("commit")
+                with self._transaction():
+                    for change in changes:
+                        self._apply(change)
         except BaseException:
             self._ends.clear()
-            # Some errors (a full disk) have rolled the transaction back already.
-            if self._db.in_transaction:
-                self._execute("rollback")
             raise
         finally:
             if is_held:
                 self.lock.release()
+
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        self._execute("begin immediate")
+        try:
+            yield
+            self._execute("commit")
+        except BaseException:
+            # Some errors (a full disk) have rolled the transaction back already.
+            if self._db.in_transaction:
+                self._execute("rollback")
+            raise
 
     def _see_that_it_is_there(self) -> None:
         """Find out that the file was removed or replaced: SQLite would go on writing to it."""
@@ -225,14 +238,8 @@ class SqliteStore:
         with self._mutex, _translated(self._path):
             is_held = self.lock.acquire(self._patience)
             try:
-                self._execute("begin immediate")
-                try:
+                with self._transaction():
                     yield
-                    self._execute("commit")
-                except BaseException:
-                    if self._db.in_transaction:
-                        self._execute("rollback")
-                    raise
             finally:
                 if is_held:
                     self.lock.release()
