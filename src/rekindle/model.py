@@ -48,6 +48,12 @@ class Kind(StrEnum):
     """A notification outside the specification that names the session."""
     OPAQUE = "opaque"
     """A line that names the session but is no JSON."""
+    ECHO = "echo"
+    """A prompt that the agent says back: the same words, perhaps with a message id."""
+    TERMINAL = "terminal"
+    """What a terminal that a tool call shows has put out."""
+    HANDOVER = "handover"
+    """Written by Rekindle: what the agent was told of the session before the last prompt."""
     GAP = "gap"
     """Written by Rekindle: entries are missing here, because the store failed."""
 
@@ -107,6 +113,10 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
         return PurePath(self.command[0]).name if self.command else None
 
 
+NOBODY = ""
+"""In the place of the agent's id for a session: the agent does not know it."""
+
+
 class Opened(Struct, frozen=True, kw_only=True):
     """A session was made, loaded or resumed: what is now known of it.
 
@@ -139,6 +149,15 @@ class Titled(Struct, frozen=True, kw_only=True):
     title: str | None
 
 
+class Tallied(Struct, frozen=True, kw_only=True):
+    """More turns and messages were seen in the session."""
+
+    session_id: str
+    at_us: int
+    turns: int = 0
+    messages: int = 0
+
+
 class Deleted(Struct, frozen=True, kw_only=True):
     """The session was deleted; its entries are kept until they are purged."""
 
@@ -147,7 +166,10 @@ class Deleted(Struct, frozen=True, kw_only=True):
 
 
 class Forked(Struct, frozen=True, kw_only=True):
-    """A session was made whose record begins with another's, up to that entry."""
+    """A session was made whose record begins with another's, up to that entry.
+
+    The agent does not know it, until Opened says so.
+    """
 
     session_id: str
     at_us: int
@@ -155,7 +177,7 @@ class Forked(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-Change = Stretch | Opened | Titled | Deleted | Forked
+Change = Stretch | Opened | Titled | Tallied | Deleted | Forked
 """What can be written to a store."""
 
 
@@ -184,6 +206,12 @@ class Session(Struct, frozen=True, kw_only=True):
     deleted_us: int | None
     last_seq: int
     turns: int
+    messages: int
+
+    @property
+    def is_stray(self) -> bool:
+        """Whether no client has opened it: a sub-agent's, or one that was never told whole."""
+        return self.cwd is None
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -197,3 +225,4 @@ class Page(Struct, frozen=True, kw_only=True):
     """`(updated_us, id)` of the last session of the page before this one."""
     with_archived: bool = False
     with_deleted: bool = False
+    with_strays: bool = False

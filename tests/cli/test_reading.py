@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from acp import PATIENCE, REKINDLE
-from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Titled, TitleSource
+from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Tallied, Titled, TitleSource
 from rekindle.store.sqlite import SqliteStore
 
 HOUR = 3_600_000_000
@@ -68,6 +68,7 @@ def store(tmp_path: Path) -> Path:
                     entry(
                         session, Kind.PROMPT, {"params": {"prompt": [text("Hello\nyou")]}}, at_us
                     ),
+                    Tallied(session_id=session, at_us=at_us, turns=1, messages=1),
                 ]
             )
         opened.write(

@@ -1,8 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 
 import playbook
+from rekindle.core.connection import Settings
 from rekindle.core.recording import Recording
 from rekindle.core.relay import Relay
 from rekindle.model import Side
@@ -21,7 +23,7 @@ def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.Monke
         raise RuntimeError("a fault")
 
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
-    relay = Relay(("agent",))
+    relay = Relay(Settings())
     with monkeypatch.context() as patch:
         patch.setattr(Recording, "notification", fail)
         with pytest.raises(RuntimeError):
@@ -29,3 +31,51 @@ def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.Monke
     relay.recover()
     changes = relay.receive(Side.AGENT, update % b"kept", 2).changes
     assert {change.session_id for change in changes} == {"kept"}
+
+
+def test_a_fault_in_a_flow_is_told_and_the_client_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    book = playbook.Playbook()
+    monkeypatch.setattr("rekindle.core.listing.describe", fail)
+    book.do_open("s1")
+    book.receive(Side.CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
+    answer, told = book.out
+    assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
+    assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
+
+
+def test_the_runner_can_tell_whether_an_agent_owes_an_answer_and_can_come_back() -> None:
+    book = playbook.Playbook()
+    assert not book.relay.can_go_on
+    book.do_agent("Fake load")
+    assert book.relay.can_go_on
+    assert not book.relay.is_waiting_for_agent
+    book.receive(Side.CLIENT, ['{"id":1,"method":"x"}'])
+    assert book.relay.is_waiting_for_agent
+    book.receive(Side.AGENT, ['{"id":1,"result":{}}'])
+    load = '{"id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/p"}}'
+    book.receive(Side.CLIENT, [load])
+    assert book.relay.is_waiting_for_agent
+
+
+def test_a_replay_without_an_end_is_not_waited_for() -> None:
+    book = playbook.Playbook()
+    book.do_agent("Fake load")
+    book.do_open("s1")
+    book.do_said("s1 Hello | Hi")
+    book.do_killed("")
+    book.do_agent("Fake load")
+    load = '{"id":1,"method":"session/load","params":{"sessionId":"s1","cwd":"/p"}}'
+    book.receive(Side.CLIENT, [load])
+    book.receive(Side.AGENT, ['{"id":"rekindle-1","result":{}}'])
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
+    line = {"method": "session/update", "params": {"sessionId": "s1", "update": update}}
+    for _ in range(100):
+        assert not book.out[-1].startswith("<c")
+        book.receive(Side.AGENT, [json.dumps(line)])
+        book.do_wait("0.1")
+    assert '"restored":"native"' in book.out[-1]

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from editor import Editor
-from rekindle.core.replay import as_line, replay
+from rekindle.core.replay import as_line, handover_notice, replay
 from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
+from rekindle.wire.envelope import encode
 
 Json = dict[str, Any]
 
@@ -22,6 +23,10 @@ def chunks(kind: str) -> st.SearchStrategy[Json]:
         return update if name is None else update | {"messageId": f"{kind}-{name}"}
 
     return st.builds(build, BLOCK, IDS)
+
+
+def chunk(kind: str, words: str) -> Json:
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": words}}
 
 
 def tool_call(kind: str, name: str, /, **fields: object) -> Json:
@@ -138,7 +143,13 @@ def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
     [
         ({"rawOutput": "plain"}, "plain"),
         ({"rawOutput": {"output": "nested"}}, "nested"),
-        ({"_meta": {"terminal_output": {"data": "told"}}, "rawOutput": "raw"}, "told"),
+        (
+            {
+                "_meta": {"terminal_output": {"terminal_id": "x", "data": "told"}},
+                "rawOutput": "raw",
+            },
+            "told",
+        ),
         ({}, "[the output of a terminal that is gone]"),
     ],
 )
@@ -176,3 +187,29 @@ def test_an_update_is_written_as_a_notification() -> None:
         "method": "session/update",
         "params": {"sessionId": "s", "update": {"sessionUpdate": "plan", "entries": []}},
     }
+
+
+def test_a_long_text_is_told_in_pieces() -> None:
+    words = "".join(chr(97 + number % 26) for number in range(200_000))
+    parts = [words[start : start + 40] for start in range(0, len(words), 40)]
+    answer = [chunk("agent_message_chunk", part) for part in parts]
+    told = [it for it in replay(one_turn(*answer)) if it["sessionUpdate"] == "agent_message_chunk"]
+    assert len(told) == 5
+    assert "".join(it["content"]["text"] for it in told) == words
+    assert len({it["messageId"] for it in told}) == 1
+    assert max(len(encode(it)) for it in told) < 65536
+
+
+def test_a_handover_is_told_as_it_was_live() -> None:
+    line = b'{"type":"text","text":"User: secret"}'
+    entry = Entry(seq=1, side=Side.AGENT, kind=Kind.HANDOVER, at_us=7, line=line)
+    (told,) = replay(fold([entry]))
+    live = handover_notice(7)
+    assert {**told, "_meta": None} == {**live, "_meta": None}
+    assert "secret" not in str(told)
+
+
+def test_a_turn_of_which_nothing_is_to_be_seen_is_nothing() -> None:
+    line = as_line("s", chunk("agent_thought_chunk", ""))
+    entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
+    assert list(replay(fold([entry]))) == []

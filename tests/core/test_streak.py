@@ -1,12 +1,14 @@
 import json
+import re
 
 import pytest
 from hypothesis import given, strategies as st
 
+from playbook import Playbook
 from rekindle.core.relay import Relay
 from rekindle.core.step import Step
 from rekindle.core.streak import Streak
-from rekindle.model import Kind, Side, Stretch
+from rekindle.model import Kind, Opened, Side, Stretch
 
 
 def update(session: str, kind: str, words: str) -> bytes:
@@ -61,24 +63,42 @@ def kept(step: Step) -> list[object]:
     return entries
 
 
-@given(lines=st.lists(LINES, min_size=1), has_prompt=st.booleans())
+def relay_with(session: str) -> Relay:
+    """Return a relay before an agent whose session "a" is unknown, open, in a turn, or renamed."""
+    book = Playbook()
+    if session == "renamed":
+        book.record.store.write([Opened(session_id="a", at_us=1)])
+    if session != "unknown":
+        book.do_open("a")
+    if session == "in a turn":
+        book.receive(Side.CLIENT, [PROMPT.decode()])
+    return book.relay
+
+
+SESSIONS = st.sampled_from(["unknown", "open", "in a turn", "renamed"])
+
+
+@given(st.lists(LINES, min_size=1), SESSIONS)
 def test_lines_read_together_go_the_way_of_lines_read_one_by_one(
-    lines: list[bytes], *, has_prompt: bool
+    lines: list[bytes], session: str
 ) -> None:
-    together, apart = Relay(("agent",)), Relay(("agent",))
-    if has_prompt:
-        for relay in (together, apart):
-            relay.receive(Side.CLIENT, PROMPT, 1)
+    together, apart = relay_with(session), relay_with(session)
     step = together.receive(Side.AGENT, b"\n".join(lines), 1)
     steps = [apart.receive(Side.AGENT, line, 1) for line in lines]
     assert kept(step) == [entry for one in steps for entry in kept(one)]
-    assert b"\n".join(step.to_client) == b"\n".join(lines)
+    told = b"\n".join(step.to_client)
+    assert told == b"\n".join(line for one in steps for line in one.to_client)
     assert step.sync is any(one.sync for one in steps)
+    if session == "renamed":
+        told = re.sub(rb'"a-[0-9a-f]+"', b'"a"', told)
+    assert told == b"\n".join(lines)
 
 
-@given(st.lists(st.lists(LINES, min_size=1), min_size=1))
-def test_what_is_recognised_is_what_reading_would_have_found(reads: list[list[bytes]]) -> None:
-    quick, careful = Relay(("agent",)), Relay(("agent",))
+@given(st.lists(st.lists(LINES, min_size=1), min_size=1), SESSIONS)
+def test_what_is_recognised_is_what_reading_would_have_found(
+    reads: list[list[bytes]], session: str
+) -> None:
+    quick, careful = relay_with(session), relay_with(session)
     for lines in reads:
         read: list[object] = []
         for line in lines:
@@ -89,10 +109,10 @@ def test_what_is_recognised_is_what_reading_would_have_found(reads: list[list[by
 
 
 def test_a_line_cut_short_stays_with_its_streak() -> None:
-    relay = Relay(("agent",))
+    relay = relay_with("unknown")
     line = update("a", "agent_message_chunk", "x")
     step = relay.receive(Side.AGENT, line + b"\n" + line[:-3], 1)
-    assert kept(step)[1:] == [
+    assert kept(step)[2:] == [
         ("a", Side.AGENT, Kind.UPDATE, line),
         ("a", Side.AGENT, Kind.UPDATE, line[:-3]),
     ]
@@ -100,7 +120,7 @@ def test_a_line_cut_short_stays_with_its_streak() -> None:
 
 def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
     line = update("s", "plan", "x")
-    streak = Streak.after(line, "s", "plan")
+    streak = Streak.after(line, "s", "plan", line)
     assert streak
     assert streak.covers(line) == 1
     assert streak.covers(line + b"\n" + update("s", "plan", "y")) == 2
@@ -121,4 +141,4 @@ def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
     ids=["session last", "spaces", "method last", "session in _meta"],
 )
 def test_a_beginning_that_does_not_tell_all_is_no_streak(line: bytes, session: str) -> None:
-    assert Streak.after(line, session, "plan") is None
+    assert Streak.after(line, session, "plan", line) is None

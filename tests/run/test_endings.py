@@ -170,7 +170,7 @@ def test_a_client_that_does_not_read_stderr_stops_nothing(start: Starter) -> Non
     process = start(code, options=("--strict",))
     write(process, INITIALIZE)
     assert process.stdout
-    assert json.loads(process.stdout.readline()) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert json.loads(process.stdout.readline())["id"] == 1
     assert process.stdin
     process.stdin.close()
     process.wait(PATIENCE)

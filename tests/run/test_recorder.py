@@ -71,6 +71,7 @@ def recorded(path: Path) -> list[tuple[Kind, bytes]]:
 def lock(path: Path) -> apsw.Connection:
     # Not with Python's own SQLite: two of them in one process undo each other's locks.
     other = apsw.Connection(str(path))
+    other.set_busy_timeout(5000)
     other.execute("begin exclusive")
     return other
 

@@ -57,15 +57,16 @@ def test_an_echoed_prompt_is_recorded_once(start: Start, store_path: Path) -> No
     assert [user.text for user in users] == ["hello there"]
 
 
-def test_updates_before_the_answer_to_new_are_recorded(start: Start, store_path: Path) -> None:
+def test_updates_before_the_answer_to_new_come_after_it(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT, "--early-updates")
     session_id = client.new()
-    assert client.passed[0]["params"]["update"]["sessionUpdate"] == "available_commands_update"
+    told = client.receive()["params"]["update"]
+    assert told["sessionUpdate"] == "available_commands_update"
     client.end()
     assert [entry.kind for entry in entries(store_path, session_id)] == [
-        Kind.UPDATE,
         Kind.SETUP,
         Kind.READY,
+        Kind.UPDATE,
     ]
 
 
@@ -98,6 +99,7 @@ def test_a_session_that_we_do_not_have_is_recorded_from_its_replay(
     bare.close()
 
     client = start(*agent)
+    client.call("initialize", {"protocolVersion": 1})
     client.call("session/load", NEW | {"sessionId": session_id})
     client.end()
     (turn,) = fold(entries(store_path, session_id)).turns
@@ -125,7 +127,9 @@ def test_secrets_are_nowhere_in_the_store(start: Start, store_path: Path) -> Non
     client.prompt(session_id, "hello")
     client.process.kill()
     client.process.wait()
-    for file in store_path.parent.iterdir():
+    files = [file for file in store_path.parent.rglob("*") if file.is_file()]
+    assert store_path in files
+    for file in files:
         assert secret.encode() not in file.read_bytes()
 
 

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
+    NOBODY,
     AgentIdentity,
     Deleted,
     Entry,
@@ -21,6 +22,7 @@ from rekindle.model import (
     Session,
     Side,
     Stretch,
+    Tallied,
     Titled,
     TitleSource,
 )
@@ -155,7 +157,14 @@ def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
     store.write([stretch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
     store.write([stretch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
     session = store.session("s1")
-    assert (session.updated_us, session.last_seq, session.turns) == (NOW + 5, 3, 1)
+    assert (session.updated_us, session.last_seq) == (NOW + 5, 3)
+
+
+def test_turns_and_messages_are_added_up(store: Store) -> None:
+    store.write([Tallied(session_id="s1", at_us=NOW, turns=1, messages=2)])
+    store.write([Tallied(session_id="s1", at_us=NOW, messages=3)])
+    session = store.session("s1")
+    assert (session.turns, session.messages, session.updated_us) == (1, 5, NOW)
 
 
 def test_titles_are_ranked(store: Store) -> None:
@@ -175,7 +184,7 @@ def test_titles_are_ranked(store: Store) -> None:
 
 
 def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
-    store.write([stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
+    store.write([opened("s1", cwd="/p"), stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
     store.write([Deleted(session_id="nobody", at_us=NOW)])
     assert store.sessions(Page()) == []
     assert ids(store.sessions(Page(with_deleted=True))) == ["s1"]
@@ -187,16 +196,18 @@ def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
 
 def test_sessions_are_listed_the_last_used_first(store: Store) -> None:
     for name, at_us in (("a", 3), ("b", 9), ("c", 9), ("d", 1)):
+        store.write([opened(name, cwd="/p")])
         store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
     assert ids(store.sessions(Page())) == ["c", "b", "a", "d"]
     assert ids(store.sessions(Page(limit=2))) == ["c", "b"]
 
 
 def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(store: Store) -> None:
+    store.write([opened("new", cwd="/p", at_us=NOW - 1)])
     for number in range(10):
-        store.write(
-            [stretch(b"1", session=f"s{number}", kind=Kind.PROMPT, at_us=NOW + number // 2)]
-        )
+        name = f"s{number}"
+        store.write([opened(name, cwd="/p")])
+        store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + number // 2)])
     seen: list[str] = []
     before = None
     while page := store.sessions(Page(limit=3, before=before)):
@@ -204,6 +215,13 @@ def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(stor
         before = (page[-1].updated_us, page[-1].id)
         store.write([stretch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
     assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
+
+
+def test_strays_are_not_listed_unless_asked_for(store: Store) -> None:
+    store.write([stretch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
+    assert ids(store.sessions(Page())) == ["s1"]
+    assert sorted(ids(store.sessions(Page(with_strays=True)))) == ["of a sub-agent", "s1"]
+    assert store.session("of a sub-agent").is_stray
 
 
 def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
@@ -214,7 +232,7 @@ def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
             opened("a", agent=fake, cwd="/p"),
             opened("b", agent=fake, cwd="/p/sub"),
             opened("c", agent=other, cwd="/p"),
-            opened("d"),
+            opened("d", cwd="/q"),
         ]
     )
 
@@ -258,8 +276,7 @@ def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
         assert lines(store, name) == lines(store)[:until]
         fork = store.session(name)
         assert (fork.last_seq, fork.parent_id, fork.cwd, fork.title) == (until, "s1", "/p", "words")
-        assert (fork.agent.name, fork.agent_session_id, fork.created_us) == ("A", name, at_us)
-    assert [store.session(name).turns for name in ("whole", "part", "none")] == [2, 1, 0]
+        assert (fork.agent.name, fork.agent_session_id, fork.created_us) == ("A", NOBODY, at_us)
     store.write([stretch(b"x", session="part"), stretch(b"y")])
     assert [line for _, line in lines(store, "part")] == [b"p1", b"1", b"2", b"x"]
     assert [line for _, line in lines(store)] == [b"p1", b"1", b"2", b"3", b"p2", b"y"]
@@ -267,10 +284,10 @@ def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
         store.write([Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)])
 
 
-def test_ids_that_the_agent_gave_are_known(store: Store) -> None:
+def test_ids_are_known_whoever_gave_them(store: Store) -> None:
     store.write([opened("s1", agent_session_id="a1"), opened("s2")])
     store.write([Deleted(session_id="s2", at_us=NOW)])
-    assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s2"}
+    assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
     assert store.bound([]) == set()
 
 
@@ -302,10 +319,29 @@ def test_an_erased_session_is_gone(store: Store) -> None:
     store.erase("s1")
     with pytest.raises(SessionNotFound):
         store.session("s1")
-    assert ids(store.sessions(Page(with_deleted=True))) == ["s2"]
+    assert ids(store.sessions(Page(with_deleted=True, with_strays=True))) == ["s2"]
     store.write([stretch(b"new")])
     assert lines(store) == [(1, b"new")]
     assert store.holder("s1") is None
+
+
+def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
+    agent = AgentIdentity(name="A", command=("a",))
+    for name, at_us in (("old", 1), ("new", 3)):
+        store.write([opened(name, cwd="/p", agent=agent, agent_session_id="a")])
+        store.write([stretch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
+    store.write([opened("kept", cwd="/p"), stretch(b"1", session="kept")])
+    assert store.deleted(NOW + 3) == ["old"]
+    for name in ("old", "kept", "nobody"):
+        store.purge(name)
+    assert store.deleted(NOW + 3) == []
+    assert store.deleted(NOW + 9) == ["new"]
+    assert lines(store, "old") == []
+    purged = store.session("old")
+    assert (purged.agent, purged.cwd, purged.agent_session_id) == (AgentIdentity(), None, "a")
+    assert (purged.deleted_us, purged.last_seq) == (NOW + 1, 0)
+    assert lines(store, "kept") == [(1, b"1")]
+    assert store.bound(["old"]) == {"old"}
 
 
 class AsTheModelDoes(RuleBasedStateMachine):
@@ -359,6 +395,17 @@ class AsTheModelDoes(RuleBasedStateMachine):
         for store in (self.real, self.model):
             store.write([Deleted(session_id=session, at_us=at_us)])
 
+    @rule(session=SESSIONS, turns=st.integers(0, 3), messages=st.integers(0, 3))
+    def tally(self, session: str, turns: int, messages: int) -> None:
+        for store in (self.real, self.model):
+            store.write([Tallied(session_id=session, at_us=1, turns=turns, messages=messages)])
+
+    @rule(session=SESSIONS, before_us=TIMES)
+    def purge(self, session: str, before_us: int) -> None:
+        assert self.real.deleted(before_us) == self.model.deleted(before_us)
+        for store in (self.real, self.model):
+            store.purge(session)
+
     @rule()
     def reopen(self) -> None:
         self.real.close()
@@ -366,9 +413,10 @@ class AsTheModelDoes(RuleBasedStateMachine):
 
     @invariant()
     def both_tell_the_same(self) -> None:
-        for page in (Page(), Page(with_deleted=True, limit=2)):
+        everything = Page(with_deleted=True, with_strays=True)
+        for page in (Page(), Page(with_deleted=True, limit=2), everything):
             assert self.real.sessions(page) == self.model.sessions(page)
-        for session in self.model.sessions(Page(with_deleted=True)):
+        for session in self.model.sessions(everything):
             assert list(self.real.read(session.id)) == list(self.model.read(session.id))
 
     def teardown(self) -> None:

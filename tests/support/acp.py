@@ -26,6 +26,7 @@ class Client:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         self.passed: list[Json] = []
+        self.skips_plain_text = False
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ids = 0
         self._reader = threading.Thread(target=self._read)
@@ -55,6 +56,8 @@ class Client:
     def receive(self) -> Json:
         """Return the next message."""
         line = self.next_line()
+        while self.skips_plain_text and not line.startswith(b"{"):
+            line = self.next_line()
         assert line, "the agent has ended"
         message: Json = json.loads(line)
         assert message["jsonrpc"] == "2.0"

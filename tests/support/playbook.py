@@ -5,35 +5,108 @@ A script is what both sides say, and what came of it:
     -- a remark
     c> LINE         the client sends a line        a> LINE     the agent does
     c+ LINE         … in the same read as the line before      a+ LINE
-    recorded ID     from here on the store has this session
+    wait SECONDS    time passes
     ended CODE|SIGNAL LAST WORDS     the agent ends
 
-    ?  ID           the relay looks a session up
+    with FLAGS      strict, no-handover, takeover: what the user asked for
+    agent NAME METHODS       the agent has answered `initialize`, and offers these
+    open ID [MODE]           a session was made in /p
+    said ID PROMPT | ANSWER  a turn was had in it
+    titled ID TITLE          the user has named it
+    held ID                  another process drives it
+    erased ID                its record is gone
+    broken WORDS             the agent will not start again, for that reason
+    lost                     the store does not work      found    it works again
+    killed          everything is killed, and Rekindle is started again
+
     #  …            what is recorded, and `# sync` where it must reach the disk
+    *  …            what is done besides
     <a LINE         what the agent gets            <c LINE     what the client gets
     !  …            what the user is told
 
 Times are 1, 2, 3 … in the order of reads. A recorded line is written out only where it
-is not the line that was received.
+is not the line that was received. What is under `with` to `killed` is not written down.
 """
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
-from rekindle.core.relay import AgentEnded, Relay
+from rekindle.core.connection import Settings
+from rekindle.core.ended import AgentEnded
+from rekindle.core.flow import StartAgent
+from rekindle.core.relay import Relay
 from rekindle.core.step import Step
-from rekindle.model import Change, Deleted, Opened, Side, Stretch, Titled
+from rekindle.errors import StoreUnavailable
+from rekindle.model import (
+    Change,
+    Deleted,
+    Forked,
+    Holder,
+    Opened,
+    Side,
+    Stretch,
+    Tallied,
+    Titled,
+    TitleSource,
+)
+from rekindle.run.answers import Answers
+from rekindle.store.base import Store
+from rekindle.store.memory import MemoryStore
+
+T = TypeVar("T")
 
 SIDES = {"c": Side.CLIENT, "a": Side.AGENT}
+OTHER = Holder(token="other", pid=7, host="elsewhere")  # noqa: S106 - no password
+
+
+class Record:
+    """The recorder's part: a store that can be lost."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.is_lost = False
+
+    def ask(self, question: Callable[[Store], T]) -> T:
+        """Ask the store something."""
+        if self.is_lost:
+            raise StoreUnavailable("the store is gone")
+        return question(self.store)
 
 
 class Playbook:
-    """One conversation with one relay."""
+    """Conversations over one store."""
 
-    def __init__(self, *, is_strict: bool = False) -> None:
-        self.relay = Relay(("agent", "acp"), is_strict=is_strict)
+    def __init__(self) -> None:
+        self.record = Record()
+        self.flags: set[str] = set()
         self.now = 0
-        self.recorded: set[str] = set()
+        self.starts = 0
+        self.asked = 1000
         self.out: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        """Begin with a relay that knows nothing."""
+        self.starts += 1
+        settings = Settings(
+            command=("agent", "acp"),
+            version="9",
+            is_strict="strict" in self.flags,
+            may_hand_over="no-handover" not in self.flags,
+            may_take_over="takeover" in self.flags,
+        )
+        self.relay = Relay(settings)
+        self.holder = Holder(token=f"t{self.starts}", pid=self.starts, host="here")
+        self.answers = Answers(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
+        self.wont_start: str | None = None
+
+    def start_agent(self) -> str | None:
+        """Let the agent be started again."""
+        return self.wont_start
+
+    # -- the script ---------------------------------------------------------------------
 
     def play(self, script: str) -> str:
         """Return the script with the relay's part as it is now."""
@@ -50,25 +123,76 @@ class Playbook:
             if mark in {"c>", "a>"}:
                 read = (SIDES[mark[0]], [rest])
                 self.out.append(line)
-            elif mark == "recorded":
-                self.recorded.add(rest)
+            elif mark in {"#", "*", "<a", "<c", "!"}:
+                continue
+            else:
                 self.out.append(line)
-            elif mark == "ended":
-                self.out.append(line)
-                self.end(*rest.split(" ", 1))
-            elif mark == "--" or not line:
-                self.out.append(line)
+                if line and mark != "--":
+                    getattr(self, f"do_{mark}")(rest)
         return "\n".join(self.out[:-1]) + "\n"
 
-    def receive(self, side: Side, lines: list[str]) -> None:
-        """Let the relay receive what one read brings."""
-        self.now += 1
-        received = [line.encode() for line in lines]
-        step = self.relay.receive(side, b"\n".join(received), self.now)
-        self.write_down(step, received)
+    def do_with(self, flags: str) -> None:
+        self.flags |= set(flags.split())
+        self.start()
 
-    def end(self, how: str, last_words: str = "") -> None:
-        """Let the agent end."""
+    def do_agent(self, words: str) -> None:
+        name, *offered = words.split()
+        session = {it: {} for it in offered if it not in {"load", "embedded"}}
+        capabilities = {
+            "loadSession": "load" in offered,
+            "sessionCapabilities": session,
+            "promptCapabilities": {"embeddedContext": "embedded" in offered},
+        }
+        result: Any = {"protocolVersion": 1, "agentCapabilities": capabilities}
+        if name != "-":
+            result["agentInfo"] = {"name": name, "version": "1"}
+        self.exchange("initialize", {"protocolVersion": 1}, result)
+
+    def do_open(self, words: str) -> None:
+        session_id, *mode = words.split()
+        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask"}, {"id": "code"}]}
+        result = {"sessionId": session_id} | ({"modes": modes} if mode else {})
+        self.exchange("session/new", {"cwd": "/p", "mcpServers": []}, result)
+
+    def do_said(self, words: str) -> None:
+        session_id, turn = words.split(" ", 1)
+        prompt, answer = turn.split(" | ")
+        content = {"type": "text", "text": answer}
+        update = {"sessionUpdate": "agent_message_chunk", "content": content}
+        said = {"method": "session/update", "params": {"sessionId": session_id, "update": update}}
+        params = {"sessionId": session_id, "prompt": [{"type": "text", "text": prompt}]}
+        self.exchange("session/prompt", params, {"stopReason": "end_turn"}, said)
+
+    def do_titled(self, words: str) -> None:
+        session_id, title = words.split(" ", 1)
+        titled = Titled(session_id=session_id, at_us=0, source=TitleSource.USER, title=title)
+        self.record.store.write([titled])
+
+    def do_held(self, session_id: str) -> None:
+        self.record.store.claim(session_id, OTHER, takeover=True)
+
+    def do_erased(self, session_id: str) -> None:
+        self.record.store.erase(session_id)
+
+    def do_lost(self, _: str) -> None:
+        self.record.is_lost = True
+
+    def do_found(self, _: str) -> None:
+        self.record.is_lost = False
+
+    def do_broken(self, why: str) -> None:
+        self.wont_start = why
+
+    def do_killed(self, _: str) -> None:
+        self.record.store.release(self.holder)
+        self.start()
+
+    def do_wait(self, seconds: str) -> None:
+        self.now += int(float(seconds) * 1e6)
+        self.write_down(self.relay.tick(self.now), [])
+
+    def do_ended(self, words: str) -> None:
+        how, _, last_words = words.partition(" ")
         self.now += 1
         is_signal = how.startswith("SIG")
         ended = AgentEnded(
@@ -78,17 +202,51 @@ class Playbook:
         )
         self.write_down(self.relay.agent_ended(ended, self.now), [])
 
+    # -- what comes of it ---------------------------------------------------------------
+
+    def exchange(self, method: str, params: object, result: object, *meanwhile: object) -> None:
+        """Let the client ask and the agent answer, without writing it down."""
+        self.asked += 1
+        kept = len(self.out)
+        request = {"id": self.asked, "method": method, "params": params}
+        self.receive(Side.CLIENT, [json.dumps(request)])
+        for message in (*meanwhile, {"id": self.asked, "result": result}):
+            self.receive(Side.AGENT, [json.dumps(message)])
+        del self.out[kept:]
+
+    def receive(self, side: Side, lines: list[str]) -> None:
+        """Let the relay receive what one read brings."""
+        self.now += 1
+        received = [line.encode() for line in lines]
+        step = self.relay.receive(side, b"\n".join(received), self.now)
+        self.write_down(step, received)
+
     def write_down(self, step: Step, received: list[bytes]) -> None:
-        """Write down a step, and answer its look-ups."""
-        for session_id in step.look_up:
-            self.out.append(f"?  {session_id}")
-            self.relay.learn(session_id, is_recorded=session_id in self.recorded)
-        self.out += [f"#  {words}" for change in step.changes for words in say(change, received)]
-        if step.sync:
-            self.out.append("#  sync")
-        for mark, sent in (("<a", step.to_agent), ("<c", step.to_client)):
-            self.out += [f"{mark} {line.decode()}" for lines in sent for line in lines.split(b"\n")]
-        self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.complaints]
+        """Write a step down, and carry it out."""
+        steps = [step]
+        for todo in steps:
+            for session_id in todo.look_up:
+                known = self.record.store.bound([session_id])
+                self.relay.learn(session_id, is_recorded=session_id in known)
+            if not self.record.is_lost:
+                self.record.store.write(todo.changes)
+            said = [words for change in todo.changes for words in say(change, received)]
+            self.out += [f"#  {words}" for words in said]
+            if todo.sync:
+                self.out.append("#  sync")
+            for mark, sent in (("<a", todo.to_agent), ("<c", todo.to_client)):
+                lines = [line for lines in sent for line in lines.split(b"\n")]
+                self.out += [f"{mark} {line.decode()}" for line in lines]
+            self.out += [
+                f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in todo.complaints
+            ]
+            for posed in todo.questions:
+                if isinstance(posed.question, StartAgent):
+                    self.out.append("*  the agent is started again")
+                answer = self.answers.to(posed.question)
+                steps.append(self.relay.answer(posed.flow, answer, self.now))
+        if steps[-1].wake_us is not None:
+            self.out.append(f"*  waits {(steps[-1].wake_us - self.now) / 1e6:g} s at most")
 
 
 def say(change: Change, received: list[bytes]) -> list[str]:
@@ -114,6 +272,10 @@ def say(change: Change, received: list[bytes]) -> list[str]:
             return [" ".join([change.session_id, "opened", *words])]
         case Titled():
             return [f"{change.session_id} titled by {change.source}: {change.title}"]
+        case Tallied():
+            return [f"{change.session_id} +{change.turns} turns, +{change.messages} messages"]
+        case Forked():
+            return [f"{change.session_id} forked from {change.parent_id} at {change.until_seq}"]
         case Deleted():
             return [f"{change.session_id} deleted"]
 
@@ -121,7 +283,7 @@ def say(change: Change, received: list[bytes]) -> list[str]:
 def play_file(path: Path, *, update: bool) -> tuple[str, str]:
     """Return a script as it is, and as it plays now; with `update`, write it anew."""
     script = path.read_text(encoding="utf-8")
-    played = Playbook(is_strict=path.stem.startswith("strict")).play(script)
+    played = Playbook().play(script)
     if update:
         path.write_text(played, encoding="utf-8")
         script = played

@@ -15,3 +15,10 @@ def seconds(text: str) -> float:
     if not 0 <= value <= _LONGEST:
         raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
     return value
+
+
+def characters(text: str) -> int:
+    """Read a number of characters."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"not a number of characters: {text}")
+    return int(text)

@@ -10,7 +10,7 @@ import argparse
 import os
 from pathlib import Path
 
-from rekindle.cli.arguments import seconds
+from rekindle.cli.arguments import characters, seconds
 from rekindle.errors import UsageError
 from rekindle.run.agent import Agent
 from rekindle.run.log import Log
@@ -18,16 +18,31 @@ from rekindle.run.signals import Signals
 from rekindle.store.location import asked_for, open_store, usual_path
 
 _GRACE = 5.0
+_HANDOVER_BUDGET = 40_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
-    parser.usage = (
-        "rekindle run [--store STORE] [--strict] [--log FILE] [--grace SECONDS] -- COMMAND ARGS…"
-    )
+    parser.usage = "rekindle run [OPTIONS] -- COMMAND ARGS…"
     parser.add_argument("--store", help="where to record: a path or sqlite:///path")
     parser.add_argument(
         "--strict", action="store_true", help="refuse what the specification forbids"
+    )
+    parser.add_argument(
+        "--no-handover",
+        dest="handover",
+        action="store_false",
+        help="when an agent has lost a session, say so instead of telling it the record",
+    )
+    parser.add_argument(
+        "--handover-budget",
+        type=characters,
+        default=_HANDOVER_BUDGET,
+        metavar="CHARACTERS",
+        help="how much of the record to tell an agent that has lost it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--takeover", action="store_true", help="take sessions over that another process drives"
     )
     parser.add_argument("--log", type=Path, metavar="FILE", help="write what happens to FILE")
     parser.add_argument(
@@ -56,16 +71,29 @@ def main(arguments: argparse.Namespace) -> int:
         try:
             log.note(f"started agent {agent.pid}: {command[0]}")
             # Heavy imports only from here on: the agent's own start hides them.
+            from rekindle import __version__
+            from rekindle.core.connection import Settings
             from rekindle.core.masking import mask_command
             from rekindle.core.relay import Relay
+            from rekindle.model import Holder
             from rekindle.run.recorder import Recorder
             from rekindle.run.runner import Runner
 
             path = asked_path or usual_path()
             log.note(f"recording in {path}")
             recorder = Recorder(lambda: open_store(path), log)
-            relay = Relay(mask_command(_anywhere(command)), is_strict=arguments.strict)
-            return Runner(agent, relay, recorder, log, grace=arguments.grace).run(signals)
+            settings = Settings(
+                command=mask_command(_anywhere(command)),
+                version=__version__,
+                is_strict=arguments.strict,
+                may_hand_over=arguments.handover,
+                handover_budget=arguments.handover_budget,
+                may_take_over=arguments.takeover,
+            )
+            token = os.urandom(16).hex()
+            holder = Holder(token=token, pid=os.getpid(), host=os.uname().nodename)
+            runner = Runner(agent, Relay(settings), recorder, log, holder=holder)
+            return runner.run(signals, grace=arguments.grace)
         except BaseException:
             agent.end(_GRACE)
             raise

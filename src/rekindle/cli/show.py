@@ -23,7 +23,18 @@ from rekindle.cli.words import (
     printable,
     title,
 )
-from rekindle.core.transcript import Gap, Item, Message, Other, Plan, Role, ToolCall, Turn, fold
+from rekindle.core.transcript import (
+    Gap,
+    Handover,
+    Item,
+    Message,
+    Other,
+    Plan,
+    Role,
+    ToolCall,
+    Turn,
+    fold,
+)
 from rekindle.model import Session
 from rekindle.wire.envelope import table, text
 
@@ -102,6 +113,8 @@ def _item_lines(item: Item) -> Iterator[_Line]:
                 yield "plan", f"  [{done}] {one_line(str(step.get('content', '')))}"
         case Other():
             pass
+        case Handover():
+            yield "end", "(the agent had lost this session, and was told the record of it)"
         case Gap():
             yield "problem", f"({item.lost} entries are missing: the store could not be written)"
 
@@ -158,5 +171,7 @@ def _item_as_json(item: Item) -> dict[str, Any]:
             return {"type": "plan", "entries": item.entries, "at": iso(item.at_us)}
         case Other():
             return {"type": "update", "update": item.update, "at": iso(item.at_us)}
+        case Handover():
+            return {"type": "handover", "at": iso(item.at_us)}
         case Gap():
             return {"type": "gap", "lostEntries": item.lost, "at": iso(item.at_us)}

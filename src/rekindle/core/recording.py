@@ -5,35 +5,36 @@ turns, changes of mode and configuration, and enough of `session/new`, `load`, `
 and `fork` to know the session. Never kept: credentials, what MCP servers are started
 with, and the contents of files and terminals outside updates.
 
-Two things that an agent sends are history told again, and are not kept twice: a prompt
-echoed while it is worked on, and the replay of a session that the store already has.
-A replay may come late (after the answer to `session/load`), so it is over only when
-the next prompt is sent.
+A prompt that the agent says back is kept as an echo, not as more words of the user. Sessions
+go by the client's name for them here, and lines are as the client sees them.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from rekindle.core.capabilities import read_capabilities
+from rekindle.core.connection import AgentState
 from rekindle.core.echo import Echo
 from rekindle.core.requests import OpenRequest, OpenRequests
 from rekindle.core.step import Step
 from rekindle.core.streak import Streak
 from rekindle.core.titles import title_from_prompt
+from rekindle.core.written import without_secrets
 from rekindle.model import (
-    AgentIdentity,
+    Change,
     Deleted,
     Kind,
     Opened,
     Side,
     Stretch,
+    Tallied,
     Titled,
     TitleSource,
 )
 from rekindle.wire import methods
-from rekindle.wire.envelope import Message, encode, members, rows, table, text
+from rekindle.wire.envelope import Message, decode, encode, members, rows, table, text
 
 # What is kept of the requests that name a session, and of their answers.
 _REQUESTS = {
@@ -53,14 +54,20 @@ _UPDATE_CUT_SHORT = re.compile(
 )
 
 
-class _Live(Struct):
-    """What has to be remembered of a session while it is in use."""
+class _Heard(Struct):
+    """What has to be remembered of a session to understand what follows."""
 
     echo: Echo | None = None
+    hides_echo: bool = False
+    """Whether the client must not see it: it holds what was handed over."""
     is_replaying: bool = False
     is_in_turn: bool = False
     is_met: bool = False
     """Whether the store was told of it."""
+    last_kind: str = ""
+    """The kind of the last update; a message begins where it changes."""
+    terminals: dict[str, int] = {}
+    """The terminals that tool calls show, and how much of their output is recorded."""
 
 
 class _OpenStretch(Struct):
@@ -90,11 +97,10 @@ class _OpenStretch(Struct):
 class Recording:
     """Turns what passes by into changes to the store. One instance per connection."""
 
-    def __init__(self, command: tuple[str, ...], requests: OpenRequests) -> None:
-        self._agent = AgentIdentity(command=command)
-        self._protocol = 1
+    def __init__(self, agent: AgentState, requests: OpenRequests) -> None:
+        self._agent = agent
         self._requests = requests
-        self._sessions: dict[str, _Live] = {}
+        self._sessions: dict[str, _Heard] = {}
         self._step = Step()
         self._at_us = 0
         self._open: _OpenStretch | None = None
@@ -108,8 +114,14 @@ class Recording:
     def finish(self) -> None:
         """Be done with what one read brought."""
         if self._open is not None:
-            self._step.changes.append(self._open.close(self._at_us, self._protocol))
+            self._step.changes.append(self._open.close(self._at_us, self._agent.own.protocol))
             self._open = None
+
+    def learn_of(self, changes: Iterable[Change]) -> None:
+        """Take notice of what others have the store told."""
+        for change in changes:
+            if isinstance(change, Opened):
+                self._live(change.session_id).is_met = True
 
     def learn(self, session_id: str, *, is_recorded: bool) -> None:
         """Take the answer to a look-up: whether the store has this session."""
@@ -118,52 +130,65 @@ class Recording:
 
     # -- what passes by -----------------------------------------------------------------
 
-    def goes_on(self, lines: bytes) -> bool:
-        """See lines of the agent, if they are more of the last update; tell whether they are."""
-        count = self._streak.covers(lines) if self._streak is not None else 0
-        if count:
-            self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, lines, count)
-        return count > 0
+    def goes_on(self, lines: bytes) -> bytes | None:
+        """See lines of the agent, if they are more of the last update.
+
+        Return them as the client sees them, or None if they are not.
+        """
+        streak = self._streak
+        count = streak.covers(lines) if streak is not None else 0
+        if streak is None or not count:
+            return None
+        seen = streak.as_seen(lines)
+        self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, seen, count)
+        return seen
 
     def end_streak(self) -> None:
         """Let the next update be looked at anew, because something else has happened."""
         self._streak = None
 
-    def update(self, message: Message, line: bytes) -> None:
-        """See a `session/update` of the agent."""
+    def update(self, session_id: str, kind: str, line: bytes, as_said: bytes) -> bool:
+        """See a `session/update` of the agent, as the client sees it and as the agent said it.
+
+        Tell whether the client may see it.
+        """
         self._streak = None
-        params = message.params
-        if params is UNSET or params.session_id is UNSET:
-            return
-        session_id = params.session_id
         live = self._live(session_id)
-        kind = params.update.kind if params.update is not UNSET else UNSET
         if live.is_replaying and kind not in methods.STATE_KINDS:
-            return
+            return True
         if live.echo and kind in methods.USER_MESSAGE_KINDS and _is_echo(live.echo, line):
-            return
+            self._keep(session_id, Side.AGENT, Kind.ECHO, line)
+            return not live.hides_echo
         if kind == methods.SESSION_INFO_UPDATE:
             self._retitle(session_id, line)
         elif kind == methods.STATE_UPDATE:
             self._step.sync = True
-        elif kind in methods.USER_MESSAGE_KINDS:
+        elif kind not in methods.STATE_KINDS:
+            self._meet(session_id)
+            self._count(session_id, live, kind)
+        if kind in methods.USER_MESSAGE_KINDS:
             self._name_after(session_id, line)
-        elif kind is not UNSET:
-            self._streak = Streak.after(line, session_id, kind)
+        elif kind in methods.TOOL_CALL_KINDS and b'"terminal"' in line:
+            self._meet_terminals(live, line)
+        elif kind:
+            self._streak = Streak.after(line, session_id, kind, as_said)
             self._streak_session = session_id
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
+        return True
 
-    def request(self, side: Side, request_id: Raw, message: Message, line: bytes) -> None:
+    def request(
+        self, side: Side, request_id: Raw, method: str, session_id: str | None, line: bytes
+    ) -> None:
         """See a request."""
-        session_id = message.session_id
-        method = message.method or ""
         params: dict[str, Any] = {}
         if method in methods.OPENING:
-            params = _without_secrets(line)
+            params = without_secrets(table((members(line) or {}).get("params")))
             if method in {methods.LOAD, methods.RESUME} and session_id is not None:
                 self._step.look_up.append(session_id)
                 live = self._live(session_id)
                 live.is_replaying = not live.is_in_turn
+        elif method == methods.TERMINAL_OUTPUT:
+            params = table((members(line) or {}).get("params"))
         elif session_id is not None:
             kind = _REQUESTS.get(method)
             if kind is Kind.PROMPT:
@@ -173,23 +198,35 @@ class Recording:
         asked = OpenRequest(bytes(request_id), method, session_id, params)
         self._requests.ask(side, request_id, asked)
 
-    def notification(self, side: Side, method: str, message: Message, line: bytes) -> None:
+    def handover(self, session_id: str, block: dict[str, Any], blocks: list[Any]) -> None:
+        """See what the agent is told of the session, before the blocks of the last prompt."""
+        live = self._live(session_id)
+        live.echo, live.hides_echo = Echo([block, *blocks]), True
+        self._keep(session_id, Side.AGENT, Kind.HANDOVER, encode(block))
+
+    def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
         """See a notification that is no update of the agent."""
-        session_id = message.session_id
         if session_id is None or methods.is_private(method):
+            return
+        if not self._live(session_id).is_met:
+            # A word about a session does not make one.
             return
         kind = Kind.CANCEL if method == methods.CANCEL else Kind.NOTICE
         self._keep(session_id, side, kind, line)
 
-    def response(self, side: Side, request_id: Raw, message: Message, line: bytes) -> None:
-        """See an answer."""
+    def response(
+        self, side: Side, request_id: Raw, message: Message, line: bytes
+    ) -> OpenRequest | None:
+        """See an answer; return what was asked."""
         asked = self._requests.answer(side, request_id)
         if asked is None:
-            return
+            return None
         is_success = message.error is UNSET
         session_id = asked.session_id
         if asked.method in methods.OPENING:
             self._opened(asked, message, line, is_success=is_success)
+        elif asked.method == methods.TERMINAL_OUTPUT:
+            self._terminal_output(asked, message)
         elif session_id is not None:
             kind = _RESPONSES.get(asked.method)
             if kind is Kind.ANSWER:
@@ -199,8 +236,7 @@ class Recording:
             elif asked.method == methods.DELETE and is_success:
                 self._change(Deleted(session_id=session_id, at_us=self._at_us))
                 self._step.sync = True
-        elif asked.method == methods.INITIALIZE and is_success:
-            self._identify(message)
+        return asked
 
     def unreadable(self, side: Side, line: bytes) -> None:
         """See a line that is no JSON.
@@ -214,14 +250,18 @@ class Recording:
             if session_id in self._sessions:
                 self._keep(session_id, side, Kind.OPAQUE, line)
 
+    def outcome(self, session_id: str, line: bytes) -> None:
+        """See an answer to a question for permission that is given in the client's place."""
+        self._keep(session_id, Side.CLIENT, Kind.OUTCOME, line)
+
     def end_turn(self, session_id: str, line: bytes) -> None:
         """Keep the answer to a prompt, the agent's or the one given in its place."""
         self._keep(session_id, Side.AGENT, Kind.ANSWER, line)
         self._step.sync = True
-        if self._protocol == 1:
+        if self._agent.own.protocol == 1:
             # From version 2 on a prompt is answered at once, and its echo may follow.
             live = self._live(session_id)
-            live.echo, live.is_in_turn = None, False
+            live.echo, live.hides_echo, live.is_in_turn = None, False, False
 
     # -- what it means ------------------------------------------------------------------
 
@@ -229,7 +269,9 @@ class Recording:
         live = self._meet(session_id)
         blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
         live.echo = Echo(blocks)
-        live.is_replaying, live.is_in_turn = False, True
+        live.hides_echo, live.is_replaying, live.is_in_turn = False, False, True
+        live.last_kind = "user_message_chunk"
+        self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
@@ -255,7 +297,7 @@ class Recording:
                 session_id=session_id,
                 at_us=self._at_us,
                 agent_session_id=session_id,
-                agent=self._agent,
+                agent=self._agent.identity,
                 cwd=text(params.get("cwd")),
                 directories=tuple(
                     d for d in map(text, rows(params.get("additionalDirectories"))) if d
@@ -268,13 +310,39 @@ class Recording:
         self._keep(session_id, Side.AGENT, Kind.READY, line)
         self._step.sync = True
 
-    def _identify(self, message: Message) -> None:
-        result = members(message.result) if message.result is not UNSET else None
-        if result is None:
+    def _count(self, session_id: str, live: _Heard, kind: str) -> None:
+        """Count a message where one begins, and a turn where the user's does."""
+        is_news, live.last_kind = live.last_kind != kind, kind
+        by_user = kind in methods.USER_MESSAGE_KINDS
+        if is_news and (by_user or kind in methods.AGENT_MESSAGE_KINDS):
+            turns = int(by_user)
+            at_us = self._at_us
+            self._change(Tallied(session_id=session_id, at_us=at_us, turns=turns, messages=1))
+
+    def _meet_terminals(self, live: _Heard, line: bytes) -> None:
+        for part in map(table, rows(_update_in(line).get("content"))):
+            terminal_id = text(part.get("terminalId"))
+            if terminal_id is not None:
+                live.terminals.setdefault(terminal_id, 0)
+
+    def _terminal_output(self, asked: OpenRequest, message: Message) -> None:
+        """Keep what a terminal shows, if a tool call shows the terminal.
+
+        Agents ask for the whole of it again and again, so it is kept when it is news enough:
+        at first, when it has doubled, and when the command has ended.
+        """
+        terminal_id = text(asked.params.get("terminalId"))
+        result = table(decode(message.result)) if message.result is not UNSET else {}
+        output = text(result.get("output"))
+        if asked.session_id is None or terminal_id is None or output is None:
             return
-        own = read_capabilities(result)
-        self._protocol = own.protocol
-        self._agent = AgentIdentity(name=own.name, version=own.version, command=self._agent.command)
+        terminals = self._live(asked.session_id).terminals
+        kept = terminals.get(terminal_id)
+        has_ended = result.get("exitStatus") is not None
+        if kept is not None and len(output) > kept and (len(output) >= 2 * kept or has_ended):
+            terminals[terminal_id] = len(output)
+            told = encode({"terminalId": terminal_id, "output": output})
+            self._keep(asked.session_id, Side.CLIENT, Kind.TERMINAL, told)
 
     def _name_after(self, session_id: str, line: bytes) -> None:
         """Name a session that the agent tells of after the first words in it."""
@@ -290,22 +358,24 @@ class Recording:
 
     # -- keeping ------------------------------------------------------------------------
 
-    def _live(self, session_id: str) -> _Live:
+    def _live(self, session_id: str) -> _Heard:
         """Return what is remembered of a session."""
-        return self._sessions.setdefault(session_id, _Live())
+        return self._sessions.setdefault(session_id, _Heard())
 
-    def _meet(self, session_id: str) -> _Live:
+    def _meet(self, session_id: str) -> _Heard:
         """Return what is remembered of a session; at first sight, tell the store of it."""
         live = self._live(session_id)
         if not live.is_met:
             live.is_met = True
-            self._change(Opened(session_id=session_id, at_us=self._at_us, agent=self._agent))
+            self._change(
+                Opened(session_id=session_id, at_us=self._at_us, agent=self._agent.identity)
+            )
         return live
 
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
         self._change(Titled(session_id=session_id, at_us=self._at_us, source=source, title=title))
 
-    def _change(self, change: Opened | Titled | Deleted) -> None:
+    def _change(self, change: Opened | Titled | Tallied | Deleted) -> None:
         self.finish()
         self._step.changes.append(change)
 
@@ -325,24 +395,3 @@ def _update_in(line: bytes) -> dict[str, Any]:
 
 def _is_echo(echo: Echo, line: bytes) -> bool:
     return echo.takes(_update_in(line).get("content"))
-
-
-def _without_secrets(line: bytes) -> dict[str, Any]:
-    """Return what may be kept of the parameters of a request that opens a session.
-
-    Named one by one, because what is not known to be harmless may be a secret: the
-    environment, arguments, headers and addresses of MCP servers, and `_meta`.
-    """
-    params = table((members(line) or {}).get("params"))
-    kept = {
-        name: params[name]
-        for name in ("sessionId", "cwd", "additionalDirectories")
-        if name in params
-    }
-    if "mcpServers" in params:
-        servers = [table(server) for server in rows(params["mcpServers"])]
-        kept["mcpServers"] = [
-            {name: server[name] for name in ("type", "name") if name in server}
-            for server in servers
-        ]
-    return kept

@@ -1,135 +1,191 @@
-"""What becomes of each line: passed on as it came, and recorded.
+"""What becomes of each line.
 
-An answer that we give ourselves (the agent has died, or strictness forbids a line) is
-recorded like the agent's own, because the client sees it all the same.
+Most are passed on as they came, and recorded. The requests of the session lifecycle are
+answered by flows; see `lifecycle`. Where the agent calls a session otherwise than the client
+does, its id is changed on the way, and nothing else. An answer that we give in the agent's
+place is recorded like its own, because the client sees it all the same.
 """
 
-from msgspec import UNSET, Raw, Struct
+from typing import Any
 
-from rekindle.core.recording import Recording
-from rekindle.core.requests import OpenRequests
-from rekindle.core.step import Step
-from rekindle.core.strict import Strictness
+from msgspec import Raw
+
+from rekindle.core.conductor import Conductor, Outcome, Running
+from rekindle.core.connection import Settings
+from rekindle.core.desk import Desk
+from rekindle.core.ended import AgentEnded
+from rekindle.core.flow import Cancel, Deed, Deliver, Refusal, Tell, ToRunner, Write
+from rekindle.core.from_agent import FromAgent
+from rekindle.core.from_client import FromClient
+from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
-from rekindle.wire.envelope import INTERNAL_ERROR, Message, error_response, peek, split_batch
+from rekindle.wire.envelope import error_response, notification, response
 
-
-class AgentEnded(Struct, frozen=True):
-    """How the agent ended, and the last it said on stderr."""
-
-    exit_code: int | None
-    signal: str | None
-    last_words: tuple[str, ...]
-
-    def __str__(self) -> str:
-        how = f"was killed by {self.signal}" if self.signal else f"exited with {self.exit_code}"
-        return f"the agent {how}"
+_CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
 class Relay:
     """Decides what becomes of each line. One instance per connection."""
 
-    def __init__(self, command: tuple[str, ...], *, is_strict: bool = False) -> None:
-        self._requests = OpenRequests()
-        self._recording = Recording(command, self._requests)
-        self._strictness = Strictness() if is_strict else None
-        self._ended: AgentEnded | None = None
+    def __init__(self, settings: Settings) -> None:
+        self._desk = Desk(settings)
+        self._conductor = Conductor(self)
+        self._client = FromClient(self._desk, self._conductor)
+        self._agent = FromAgent(self._desk, self._conductor)
+
+    # -- what happens -------------------------------------------------------------------
 
     def receive(self, side: Side, lines: bytes, at_us: int) -> Step:
         """Decide on the lines, joined by newlines, that one read brought from `side`."""
-        step = Step()
-        self._recording.begin(step, at_us)
-        forward = step.to(side.peer)
-        if side is Side.AGENT and self._recording.goes_on(lines):
-            forward.append(lines)
+        step = self._desk.begin(at_us)
+        seen = self._desk.recording.goes_on(lines) if side is Side.AGENT else None
+        if seen is not None:
+            step.to_client.append(seen)
+        elif side is Side.AGENT:
+            for line in lines.split(b"\n"):
+                self._from_agent(line)
         else:
             for line in lines.split(b"\n"):
-                if self._pass(side, line, step):
-                    forward.append(line)
-        self._recording.finish()
-        return step
+                self._client.take(line)
+        return self._finish()
 
     def learn(self, session_id: str, *, is_recorded: bool) -> None:
         """Take the answer to a look-up of an earlier step."""
-        self._recording.learn(session_id, is_recorded=is_recorded)
+        self._desk.recording.learn(session_id, is_recorded=is_recorded)
 
-    def recover(self) -> None:
-        """Forget what was begun, after a fault in the middle of it."""
-        self._recording.begin(Step(), 0)
-        self._recording.finish()
-        self._recording.end_streak()
+    def answer(self, flow: int, answer: object, at_us: int) -> Step:
+        """Take the answer to a question of an earlier step."""
+        self._begin(at_us)
+        self._conductor.answered(flow, answer)
+        return self._finish()
+
+    def tick(self, at_us: int) -> Step:
+        """Notice that time has passed."""
+        self._begin(at_us)
+        self._conductor.tick()
+        return self._finish()
 
     def agent_ended(self, ended: AgentEnded, at_us: int) -> Step:
         """Answer every request that the agent left open."""
-        self._ended = ended
-        step = Step()
-        self._recording.begin(step, at_us)
-        self._answer_for_agent(ended, step)
-        self._recording.finish()
-        return step
+        self._begin(at_us)
+        conn = self._desk.conn
+        self._desk.ended = ended
+        conn.agent.is_running = conn.agent.is_initializing = False
+        conn.agent.deaths += 1
+        conn.sessions.agent_ended()
+        conn.requests.settle(Side.AGENT)
+        self._desk.answer_all_for_agent(ended)
+        self._conductor.agent_ended()
+        self._client.release()
+        return self._finish()
 
-    def _pass(self, side: Side, line: bytes, step: Step) -> bool:
-        """See one line; tell whether it may be passed on."""
-        if side is Side.AGENT:
-            if self._recording.goes_on(line):
-                return True
-            message = peek(line)
-            if message is not None and message.is_update:
-                self._recording.update(message, line)
-                return True
-        else:
-            message = peek(line)
-        return self._admit(side, line, message, step)
+    def recover(self) -> None:
+        """Forget what was begun, after a fault in the middle of it."""
+        self._begin(0)
+        self._finish()
 
-    def _admit(self, side: Side, line: bytes, message: Message | None, step: Step) -> bool:
-        """See a line that is no update; tell whether it may be passed on."""
-        self._recording.end_streak()
-        if self._strictness:
-            objection = self._strictness.objection(side, line, message)
-            if objection:
-                if objection.answer:
-                    step.to(side).append(objection.answer)
-                step.complaints.append(objection.complaint)
-                return False
-        if message is not None:
-            self._see(side, line, message)
-        else:
-            batch = split_batch(line)
-            if not batch:
-                self._recording.unreadable(side, line)
-            for member in batch:
-                inner = peek(member)
-                if inner is not None:
-                    self._see(side, member, inner)
-        if self._ended and side is Side.CLIENT:
-            self._answer_for_agent(self._ended, step)
-            return False
-        return True
+    @property
+    def can_go_on(self) -> bool:
+        """Whether an agent that has ended can be started anew."""
+        return self._desk.can_go_on
 
-    def _see(self, side: Side, line: bytes, message: Message) -> None:
-        if isinstance(message.id, Raw):
-            if message.method is not UNSET:
-                self._recording.request(side, message.id, message, line)
-            elif message.is_response:
-                self._recording.response(side, message.id, message, line)
-        elif message.is_update and side is Side.AGENT:
-            self._recording.update(message, line)
-        elif message.method is not UNSET:
-            self._recording.notification(side, message.method, message, line)
+    @property
+    def is_waiting_for_agent(self) -> bool:
+        """Whether the agent owes an answer."""
+        return self._desk.conn.requests.is_waiting(Side.CLIENT) or self._conductor.is_asking
 
-    def _answer_for_agent(self, ended: AgentEnded, step: Step) -> None:
-        for asked in self._requests.take_all(Side.CLIENT):
-            answer = error_response(
-                Raw(asked.id),
-                INTERNAL_ERROR,
-                f"{ended} before it answered {asked.method}",
-                {
-                    "exitCode": ended.exit_code,
-                    "signal": ended.signal,
-                    "stderr": list(ended.last_words),
-                },
-            )
-            if asked.method == methods.PROMPT and asked.session_id is not None:
-                self._recording.end_turn(asked.session_id, answer)
-            step.to_client.append(answer)
+    def _begin(self, at_us: int) -> None:
+        self._desk.begin(at_us)
+        self._desk.recording.end_streak()
+
+    def _finish(self) -> Step:
+        self._desk.recording.finish()
+        self._desk.step.wake_us = self._conductor.next_us
+        return self._desk.step
+
+    def _from_agent(self, line: bytes) -> None:
+        asked = self._agent.take(line)
+        if asked is None:
+            return
+        if asked.method == methods.INITIALIZE:
+            self._client.release()
+        elif asked.method == methods.PROMPT:
+            self._desk.conn.agent.deaths = 0
+            self._conductor.turn_ended()
+
+    # -- for the flows ------------------------------------------------------------------
+
+    @property
+    def at_us(self) -> int:
+        """The time."""
+        return self._desk.conn.at_us
+
+    def agent_error(self, method: str) -> dict[str, Any] | None:
+        """Return the error that a question gets, if the agent has ended."""
+        ended = self._desk.ended
+        if ended is None or self._desk.conn.agent.is_running:
+            return None
+        return ended.error(method)
+
+    def has_turn(self, session_id: str) -> bool:
+        """Tell whether a turn is running."""
+        return self._desk.conn.requests.is_open(methods.PROMPT, session_id)
+
+    def send_to_agent(self, line: bytes) -> None:
+        """Send a line to the agent."""
+        self._desk.send(line)
+
+    def pose(self, number: int, question: ToRunner) -> None:
+        """Have a question answered by the runner."""
+        self._desk.step.questions.append(Posed(number, question))
+
+    def do(self, deed: Deed) -> None:
+        """Do what a flow asks for."""
+        match deed:
+            case Tell():
+                self._desk.step.to_client += deed.lines
+            case Deliver():
+                self._client.deliver(deed.line, deed.preface)
+            case Write():
+                self._desk.recording.finish()
+                self._desk.step.changes += deed.changes
+                self._desk.recording.learn_of(deed.changes)
+                self._desk.step.sync = True
+            case Cancel():
+                self._cancel(deed.session_id)
+            case _:
+                self._end_turn(deed.session_id)
+
+    def complain(self, fault: Exception) -> None:
+        """Tell the user of a fault of ours."""
+        what = Complaint("a fault in Rekindle, please report it", repr(fault))
+        self._desk.step.complaints.append(what)
+
+    def finished(self, running: Running, outcome: Outcome) -> None:
+        """Answer the client, and do what had to wait for it."""
+        match outcome.result:
+            case Refusal() as it:
+                line = error_response(running.request_id, it.code, it.message, it.data)
+                self._desk.tell(line)
+            case bytes() as line:
+                self._desk.tell(line)
+            case dict() as result:
+                self._desk.tell(response(running.request_id, result))
+            case _:
+                pass
+        for line in self._desk.conn.sessions.take_held(are_all_named=not self._desk.conn.openings):
+            self._from_agent(line)
+        self._client.release()
+
+    def _cancel(self, session_id: str) -> None:
+        self._client.deliver(notification(methods.CANCEL, {"sessionId": session_id}))
+        open_ = self._desk.conn.requests.settle(Side.AGENT, methods.REQUEST_PERMISSION, session_id)
+        for asked in open_:
+            line = response(Raw(asked.id), _CANCELLED)
+            self._desk.recording.outcome(session_id, line)
+            self._desk.send(line)
+
+    def _end_turn(self, session_id: str) -> None:
+        for asked in self._desk.conn.requests.settle(Side.CLIENT, methods.PROMPT, session_id):
+            self._desk.answer_for_agent(asked, {"result": {"stopReason": "cancelled"}})

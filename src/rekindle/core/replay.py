@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rekindle.core.transcript import (
+    PLAIN_TEXT,
+    Handover,
     Item,
     Message,
     Other,
@@ -21,15 +23,20 @@ from rekindle.core.transcript import (
     Turn,
 )
 from rekindle.wire.envelope import encode, rows, table, text
-from rekindle.wire.methods import UPDATE
+from rekindle.wire.methods import SESSION_INFO_UPDATE, UPDATE
 
 Update = dict[str, Any]
+Terminals = dict[str, str]
 
 _KINDS = {
     Role.USER: "user_message_chunk",
     Role.AGENT: "agent_message_chunk",
     Role.THOUGHT: "agent_thought_chunk",
 }
+_GONE = "[the output of a terminal that is gone]"
+_NOTICE = "[Rekindle: the agent had lost this session, and was told the record of it.]\n\n"
+# So that a line stays well below what clients read at once, and a long answer is not held twice.
+_LONGEST_TEXT = 48 * 1024
 _UNFINISHED = frozenset({"pending", "in_progress"})
 _STATE = (
     "current_mode_update",
@@ -41,15 +48,31 @@ _STATE = (
 """What is told of the present state, in this order."""
 
 
-def replay(transcript: Transcript, *, is_running: bool = False) -> Iterator[Update]:
+def replay(
+    transcript: Transcript, *, title: str | None = None, is_running: bool = False
+) -> Iterator[Update]:
     """Yield the updates. With `is_running`, the last turn has not ended yet."""
     last = len(transcript.turns)
     for turn in transcript.turns:
         is_cut_off = turn.ended_us is None and not (is_running and turn.number == last)
-        yield from _turn(turn, is_cut_off=is_cut_off)
+        yield from _turn(turn, transcript.terminals, is_cut_off=is_cut_off)
+    state = dict(transcript.state)
+    if title is not None:
+        info = table(state.get(SESSION_INFO_UPDATE))
+        state[SESSION_INFO_UPDATE] = {**info, "title": title}
     for kind in _STATE:
-        if kind in transcript.state:
-            yield _marked({"sessionUpdate": kind, **_told(transcript.state[kind])})
+        if kind in state:
+            yield _marked({"sessionUpdate": kind, **_told(state[kind])})
+
+
+def handover_notice(at_us: int) -> Update:
+    """Return what the user is told when the agent was told the record."""
+    return {
+        "sessionUpdate": "agent_message_chunk",
+        "messageId": f"rekindle-handover-{at_us}",
+        "content": {"type": "text", "text": _NOTICE},
+        "_meta": {"rekindle": {"restored": "handover"}},
+    }
 
 
 def as_line(session_id: str, update: Update) -> bytes:
@@ -63,22 +86,29 @@ def message_id(message: Message) -> str:
     return message.id if message.id is not None else f"rekindle-{message.seq}"
 
 
-def _turn(turn: Turn, *, is_cut_off: bool) -> Iterator[Update]:
+def _turn(turn: Turn, terminals: Terminals, *, is_cut_off: bool) -> Iterator[Update]:
     is_over = is_cut_off or turn.ended_us is not None
-    updates = [update for item in turn.items for update in _item(item, is_over=is_over)]
-    for update in updates:
-        is_last = update is updates[-1]
-        yield _marked(update, **({"interrupted": True} if is_cut_off and is_last else {}))
+    last: Update | None = None
+    for item in turn.items:
+        for update in _item(item, terminals, is_over=is_over):
+            if last is not None:
+                yield _marked(last)
+            last = update
+    if last is not None:
+        yield _marked(last, **({"interrupted": True} if is_cut_off else {}))
 
 
-def _item(item: Item, *, is_over: bool) -> Iterator[Update]:
+def _item(item: Item, terminals: Terminals, *, is_over: bool) -> Iterator[Update]:
     match item:
         case Message():
             kind = _KINDS[item.role]
             for block in item.blocks or _nothing_said(item):
-                yield {"sessionUpdate": kind, "messageId": message_id(item), "content": block}
+                for piece in _pieces(block):
+                    yield {"sessionUpdate": kind, "messageId": message_id(item), "content": piece}
         case ToolCall():
-            yield _tool_call(item, is_over=is_over)
+            yield _tool_call(item, terminals, is_over=is_over)
+        case Handover():
+            yield handover_notice(item.at_us)
         case Plan():
             yield {"sessionUpdate": "plan", "entries": item.entries}
         case Other():
@@ -97,30 +127,34 @@ def _nothing_said(message: Message) -> list[dict[str, Any]]:
     return [{"type": "text", "text": ""}] if message.role is Role.USER else []
 
 
-def _tool_call(call: ToolCall, *, is_over: bool) -> Update:
+def _pieces(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Cut plain text that is too long for one line."""
+    words = block.get("text")
+    if not isinstance(words, str) or len(words) <= _LONGEST_TEXT or block.keys() != PLAIN_TEXT:
+        yield block
+        return
+    for start in range(0, len(words), _LONGEST_TEXT):
+        yield {"type": "text", "text": words[start : start + _LONGEST_TEXT]}
+
+
+def _tool_call(call: ToolCall, terminals: Terminals, *, is_over: bool) -> Update:
     update = {"sessionUpdate": "tool_call", "toolCallId": call.id, "title": "", **call.fields}
     if is_over and update.get("status", "pending") in _UNFINISHED:
         update["status"] = "failed"
     if "content" in update:
         parts = map(table, rows(update["content"]))
-        update["content"] = [_without_terminal(part, call) for part in parts]
+        update["content"] = [_without_terminal(part, call, terminals) for part in parts]
     return update
 
 
-def _without_terminal(part: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+def _without_terminal(part: dict[str, Any], call: ToolCall, terminals: Terminals) -> dict[str, Any]:
     """Put text in the place of a terminal: a client cannot show one that it did not make."""
     if part.get("type") != "terminal":
         return part
-    shown = _terminal_text(call) or "[the output of a terminal that is gone]"
-    return {"type": "content", "content": {"type": "text", "text": shown}}
-
-
-def _terminal_text(call: ToolCall) -> str | None:
-    """Return the last that is known of what a terminal showed."""
-    told = table(table(call.fields.get("_meta")).get("terminal_output"))
     raw = call.fields.get("rawOutput")
-    known = (told.get("data"), told.get("output"), raw, table(raw).get("output"))
-    return next((words for words in map(text, known) if words), None)
+    known = (terminals.get(str(part.get("terminalId"))), raw, table(raw).get("output"))
+    shown = next((words for words in map(text, known) if words), _GONE)
+    return {"type": "content", "content": {"type": "text", "text": shown}}
 
 
 def _told(update: Update) -> Update:

@@ -23,19 +23,48 @@ class OpenRequests:
 
     def __init__(self) -> None:
         self._open: dict[Side, dict[Hashable, OpenRequest]] = {Side.CLIENT: {}, Side.AGENT: {}}
+        self._settled: dict[Side, set[Hashable]] = {Side.CLIENT: set(), Side.AGENT: set()}
 
     def ask(self, side: Side, request_id: Raw, asked: OpenRequest) -> None:
         """Note a request that `side` sends."""
         key = request_key(request_id)
         if key is not None:
             self._open[side][key] = asked
+            self._settled[side].discard(key)
 
     def answer(self, side: Side, request_id: Raw) -> OpenRequest | None:
         """Return the request that this answer of `side` ends; None when nobody asked."""
         return self._open[side.peer].pop(request_key(request_id), None)
 
-    def take_all(self, side: Side) -> list[OpenRequest]:
-        """Return, and drop, what `side` still waits for, in the order asked."""
-        waiting = list(self._open[side].values())
-        self._open[side].clear()
-        return waiting
+    def is_late(self, side: Side, request_id: Raw) -> bool:
+        """Tell, once, whether this answer of `side` is to what was answered in its place."""
+        key = request_key(request_id)
+        settled = self._settled[side.peer]
+        is_late = key in settled
+        settled.discard(key)
+        return is_late
+
+    def is_waiting(self, side: Side) -> bool:
+        """Tell whether `side` waits for anything."""
+        return bool(self._open[side])
+
+    def is_open(self, method: str, session_id: str) -> bool:
+        """Tell whether the client still waits for such an answer."""
+        return any(
+            asked.method == method and asked.session_id == session_id
+            for asked in self._open[Side.CLIENT].values()
+        )
+
+    def settle(
+        self, side: Side, method: str | None = None, session_id: str | None = None
+    ) -> list[OpenRequest]:
+        """Return what `side` waits for, in the order asked: it is answered in its peer's place."""
+        waiting = {
+            key: asked
+            for key, asked in self._open[side].items()
+            if method in {None, asked.method} and session_id in {None, asked.session_id}
+        }
+        for key in waiting:
+            del self._open[side][key]
+        self._settled[side] |= waiting.keys()
+        return list(waiting.values())

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from rekindle.core.flow import ToRunner
 from rekindle.model import Change, Side
 
 
@@ -10,6 +11,13 @@ class Complaint(Struct, frozen=True):
 
     text: str
     quote: str = ""
+
+
+class Posed(Struct, frozen=True):
+    """A question, and the number of the flow that waits for its answer."""
+
+    flow: int
+    question: ToRunner
 
 
 class Step(Struct):
@@ -28,6 +36,10 @@ class Step(Struct):
     to_agent: list[bytes] = []
     to_client: list[bytes] = []
     complaints: list[Complaint] = []
+    questions: list[Posed] = []
+    """What must be answered at once; each answer leads to another step."""
+    wake_us: int | None = None
+    """When the relay wants to be called again, if nothing happens until then."""
 
     def to(self, side: Side) -> list[bytes]:
         """Return the lines that this side will get."""

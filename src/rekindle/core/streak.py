@@ -17,13 +17,16 @@ _BEGINNING = re.compile(
 class Streak:
     """The beginning that lines of one streak share."""
 
-    def __init__(self, beginning: bytes) -> None:
+    def __init__(self, beginning: bytes, seen_as: bytes) -> None:
         self._first = beginning
         self._next = b"\n" + beginning
+        self._seen_as = seen_as
 
     @classmethod
-    def after(cls, line: bytes, session_id: str, kind: str) -> "Streak | None":
+    def after(cls, line: bytes, session_id: str, kind: str, as_said: bytes) -> "Streak | None":
         """Return the streak that an update begins; None if its beginning does not tell all.
+
+        The agent may call the session otherwise than the client does: `as_said` is its line.
 
         The method, the session and the kind must stand in this order, with nothing nested
         between them. An agent that writes otherwise is only slower.
@@ -31,7 +34,10 @@ class Streak:
         beginning = _BEGINNING.match(line)
         if beginning is None or beginning.groups() != (session_id.encode(), kind.encode()):
             return None
-        return cls(beginning[0])
+        if as_said is line:
+            return cls(beginning[0], beginning[0])
+        said = _BEGINNING.match(as_said)
+        return None if said is None else cls(said[0], beginning[0])
 
     def covers(self, lines: bytes) -> int:
         """Return how many lines, joined by newlines, these are; 0 if not all are of the streak."""
@@ -39,3 +45,9 @@ class Streak:
             return 0
         newlines = lines.count(b"\n")
         return newlines + 1 if newlines == lines.count(self._next) else 0
+
+    def as_seen(self, lines: bytes) -> bytes:
+        """Return lines of the streak as the client sees them."""
+        if self._seen_as == self._first:
+            return lines
+        return (b"\n" + lines).replace(self._next, b"\n" + self._seen_as)[1:]

@@ -21,7 +21,7 @@ from rekindle.wire import methods
 from rekindle.wire.envelope import members, peek, request_key, rows, table, text
 
 _WORDS_A_PASSAGE = 1024
-_PLAIN_TEXT = frozenset({"type", "text"})
+PLAIN_TEXT = frozenset({"type", "text"})
 
 
 class Role(StrEnum):
@@ -45,7 +45,7 @@ class Message(Struct, kw_only=True):
 
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
-        if block.get("type") == "text" and block.keys() == _PLAIN_TEXT:
+        if block.get("type") == "text" and block.keys() == PLAIN_TEXT:
             self._words.append(text(block["text"]) or "")
             if len(self._words) >= _WORDS_A_PASSAGE:
                 # A long answer may come as a million chunks, each an object of its own.
@@ -79,7 +79,7 @@ class Message(Struct, kw_only=True):
         self._passages.clear()
         self._words.clear()
         last = self._done[-1] if self._done else None
-        if words and last is not None and last.keys() == _PLAIN_TEXT:
+        if words and last is not None and last.keys() == PLAIN_TEXT:
             self._done[-1] = {"type": "text", "text": last["text"] + words}
         elif words:
             self._done.append({"type": "text", "text": words})
@@ -112,6 +112,13 @@ class Gap(Struct, kw_only=True):
     lost: int
 
 
+class Handover(Struct, kw_only=True):
+    """The agent was told what had been said before."""
+
+    seq: int
+    at_us: int
+
+
 class Other(Struct, kw_only=True):
     """An update of a kind that is not folded; kept as it came."""
 
@@ -120,7 +127,7 @@ class Other(Struct, kw_only=True):
     update: dict[str, Any]
 
 
-Item = Message | ToolCall | Plan | Gap | Other
+Item = Message | ToolCall | Plan | Gap | Handover | Other
 
 
 class Turn(Struct, kw_only=True):
@@ -145,6 +152,8 @@ class Transcript:
         self._tool_calls: dict[str, ToolCall] = {}
         self.modes: dict[str, Any] = {}
         """The modes there are, as the agent last told them."""
+        self.terminals: dict[str, str] = {}
+        """What is last known of what each terminal has put out."""
         self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
 
@@ -155,16 +164,27 @@ class Transcript:
                 self._update(entry)
             case Kind.PROMPT:
                 self._prompt(entry)
+            case Kind.ECHO:
+                self._echo(entry)
             case Kind.ANSWER:
                 self._answer(entry)
             case Kind.PERMISSION:
                 self._permission(entry)
             case Kind.OUTCOME:
                 self._outcome(entry)
+            case Kind.TERMINAL:
+                self._terminal(entry)
+            case _:
+                self._add_what_is_not_said(entry)
+
+    def _add_what_is_not_said(self, entry: Entry) -> None:
+        match entry.kind:
             case Kind.READY | Kind.CONFIGURED:
                 self._configured(entry)
             case Kind.CONFIG:
                 self._config(entry)
+            case Kind.HANDOVER:
+                self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 lost = (members(entry.line) or {}).get("lostEntries")
                 gap = Gap(seq=entry.seq, at_us=entry.at_us, lost=int(lost or 0))
@@ -178,15 +198,21 @@ class Transcript:
         return self.turns[-1] if self.turns else self._begin_turn(entry)
 
     def _begin_turn(self, entry: Entry) -> Turn:
-        turn = Turn(number=len(self.turns) + 1, at_us=entry.at_us)
+        """Begin a turn that the agent tells of: it has ended, though nobody says so."""
+        turn = Turn(number=len(self.turns) + 1, at_us=entry.at_us, ended_us=entry.at_us)
         self.turns.append(turn)
         return turn
 
     def _prompt(self, entry: Entry) -> None:
         turn = self._begin_turn(entry)
+        turn.ended_us = None
         message = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         message.replace(rows(_params(entry).get("prompt")))
         turn.items.append(message)
+
+    def _echo(self, entry: Entry) -> None:
+        echo = table(_params(entry).get("update"))
+        self._name_prompt(self._turn(entry), text(echo.get("messageId")))
 
     def _answer(self, entry: Entry) -> None:
         turn = self._turn(entry)
@@ -264,7 +290,19 @@ class Transcript:
             if value is not None and name not in {"sessionUpdate", "toolCallId"}
         }
         call.fields.update(told)
+        self._terminal_output(table(told.get("_meta")))
         return call
+
+    def _terminal(self, entry: Entry) -> None:
+        told = members(entry.line) or {}
+        self.terminals[str(told.get("terminalId"))] = text(told.get("output")) or ""
+
+    def _terminal_output(self, meta: dict[str, Any]) -> None:
+        """Take what agents that run terminals themselves tell of them, beside the standard."""
+        told = table(meta.get("terminal_output"))
+        terminal_id, output = text(told.get("terminal_id")), text(told.get("data"))
+        if terminal_id is not None and output is not None:
+            self.terminals[terminal_id] = self.terminals.get(terminal_id, "") + output
 
     def _plan(self, entry: Entry, update: dict[str, Any]) -> None:
         items = self._turn(entry).items
@@ -330,6 +368,15 @@ def fold(entries: Iterable[Entry]) -> Transcript:
     for entry in entries:
         transcript.add(entry)
     return transcript
+
+
+def count_messages(transcript: Transcript, until_seq: int) -> int:
+    """Return how many messages of the user and the agent begin no later than that entry."""
+    items = [item for turn in transcript.turns for item in turn.items]
+    return sum(
+        isinstance(item, Message) and item.role is not Role.THOUGHT and item.seq <= until_seq
+        for item in items
+    )
 
 
 def _key(entry: Entry) -> Hashable:

@@ -17,6 +17,7 @@ class Agent:
     """A running agent. Its stderr is passed on to ours, and its last lines are remembered."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
+        self.command = command
         self._process = process_group.start(command)
         self._last_lines: deque[bytes] = deque(maxlen=_LAST_LINES)
         self._stderr_pump = threading.Thread(target=self._pass_stderr_on, daemon=True)

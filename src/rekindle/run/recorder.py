@@ -7,14 +7,19 @@ it fails and once when it works again.
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
-from rekindle.errors import SessionNotFound, StoreError
-from rekindle.model import Change, Kind, Session, Side, Stretch
+from rekindle.errors import StoreError, StoreUnavailable
+from rekindle.model import Change, Kind, Side, Stretch
 from rekindle.run.log import Log
 from rekindle.store.base import Store
 from rekindle.wire.envelope import encode
+
+KEPT_DELETED_US = 30 * 24 * 3600 * 1_000_000
+
+T = TypeVar("T")
 
 _LARGEST_BACKLOG = 8 * 1024 * 1024
 _PATIENCE_OF_A_RETRY = 0.05
@@ -67,19 +72,29 @@ class Recorder:
         if not self._try(lambda: store.write(changes, sync=sync)):
             self._hold_back(changes)
 
+    def ask(self, question: Callable[[Store], T]) -> T:
+        """Ask the store something. Raises StoreError, also while it fails."""
+        if self._is_failing and time.monotonic() >= self._retry_at:
+            self.catch_up()
+        if self._is_failing or self._store is None:
+            raise StoreUnavailable("the store does not work at the moment")
+        return question(self._store)
+
     def has(self, session_id: str) -> bool:
         """Tell whether there is a record of this session."""
-        found: list[Session] = []
+        try:
+            return self.ask(lambda store: store.session(session_id)).last_seq > 0
+        except StoreError:
+            return False
 
-        def look() -> None:
-            if self._store is not None:
-                try:
-                    found.append(self._store.session(session_id))
-                except SessionNotFound:
-                    return
-
-        self._try(look)
-        return bool(found) and found[0].last_seq > 0
+    def tidy(self, now_us: int) -> None:
+        """Remove for good what was deleted long ago."""
+        try:
+            for session_id in self.ask(lambda store: store.deleted(now_us - KEPT_DELETED_US)):
+                self.ask(lambda store, which=session_id: store.purge(which))
+                self._log.note(f"purged {session_id}, which was deleted over 30 days ago")
+        except StoreError as error:
+            self._log.note(f"not all that was deleted is purged: {error}")
 
     def catch_up(self) -> None:
         """Try to write what waits."""

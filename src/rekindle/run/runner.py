@@ -1,8 +1,11 @@
-"""Joins a client, an agent, the relay between them and the recorder, until the agent ends.
+"""Joins a client, an agent, the relay between them and the recorder, until the client leaves.
 
 One thread reads each source. The relay and the recorder are used under one lock, so what
 is recorded has the order in which it was decided on; writing happens outside of it, so
 that a peer that does not read cannot stop the other direction.
+
+An agent that dies is buried: what it left open is answered. It is started anew when the relay
+asks for it, because the client wants something of it.
 
 The end. When the client closes its side, so do we towards the agent, and after a grace time
 the agent is ended. What it has written is still passed on, however late the client reads it.
@@ -11,15 +14,17 @@ Only a signal, or a client that is gone, ends the waiting for it.
 
 import time
 import traceback
-from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
-from typing import Literal
+from threading import Lock
 
-from rekindle.core.relay import AgentEnded, Relay
+from rekindle.core.ended import AgentEnded
+from rekindle.core.relay import Relay
 from rekindle.core.step import Step
-from rekindle.model import Side
+from rekindle.errors import RekindleError
+from rekindle.model import Holder, Side
 from rekindle.run.agent import Agent
+from rekindle.run.answers import Answers
+from rekindle.run.link import Link, start_thread
 from rekindle.run.log import Log
 from rekindle.run.patience import Patience
 from rekindle.run.recorder import Recorder
@@ -29,160 +34,220 @@ from rekindle.run.stdio import Sink, has_hung_up, read_lines
 STDIN, STDOUT = 0, 1
 
 _PATIENCE_FOR_TERMINATE = 2.0
-_PATIENCE_FOR_STDERR = 0.5
-_PATIENCE_FOR_LEFTOVERS = 1.0
 _LOOK_AROUND = 1.0
 _TICK = 0.05
-
-_Event = Literal["client left", "agent silent", "asked to end", "agent ended"]
 
 
 class Runner:
     """One connection between a client on our standard streams and an agent."""
 
     def __init__(
-        self, agent: Agent, relay: Relay, recorder: Recorder, log: Log, *, grace: float
+        self, agent: Agent, relay: Relay, recorder: Recorder, log: Log, *, holder: Holder
     ) -> None:
-        self._agent = agent
+        self._command = agent.command
         self._relay = relay
         self._recorder = recorder
         self._log = log
-        self._grace = grace
+        self._answers = Answers(recorder, holder, self._start_anew)
         self._lock = Lock()
-        self._events: SimpleQueue[_Event] = SimpleQueue()
+        self._events: SimpleQueue[None] = SimpleQueue()
+        """Something has happened that the main thread should look at."""
+        self._has_client_left = False
         self._must_end = False
         """Whether nobody is waited for any more."""
-        self._status: tuple[int, str | None] = (0, None)
+        self._wake_us: int | None = None
         self._to_client = Sink(STDOUT, self._client_is_gone)
-        self._to_agent = Sink(agent.stdin, lambda: None)
+        self._link = Link(agent)
 
-    def run(self, signals: Signals) -> int:
-        """Relay until the agent has ended; return its exit code."""
+    def run(self, signals: Signals, *, grace: float) -> int:
+        """Relay until the client has left, or the agent cannot go on; return its exit code."""
         signals.give_to(self._pass_on)
-        from_agent = _start(self._pump_agent)
-        _start(self._pump_client)
-        _start(self._wait_for_end)
-        self._attend()
-        self._drain(from_agent)
-        code, signal_name = self._status
-        self._log.note(f"the agent ended with {signal_name or code}")
-        ended = AgentEnded(
-            exit_code=None if signal_name else code,
-            signal=signal_name,
-            last_words=self._agent.last_words(_PATIENCE_FOR_STDERR),
-        )
-        with self._lock:
-            self._carry_out(self._relay.agent_ended(ended, _now_us()))
-        self._wait_for(_start(lambda: self._to_client.flush(wait=True)))
+        self._link.start(self._receive_from_agent, self._notice)
+        start_thread(self._pump_client)
+        self._attend(grace)
+        self._wait_for_client()
         with self._lock:
             self._recorder.close()
-        return code
+        return self._link.status[0]
 
     # -- the two directions -------------------------------------------------------------
-
-    def _pump_agent(self) -> None:
-        for lines, is_terminated in read_lines(self._agent.stdout):
-            self._receive(Side.AGENT, lines, is_terminated=is_terminated)
-        self._events.put("agent silent")
 
     def _pump_client(self) -> None:
         for lines, is_terminated in read_lines(STDIN):
             self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
-        self._agent.close_stdin()
-        self._events.put("client left")
+            self._link.sink.flush(wait=True)
+            self._flush_aside(self._to_client)
+        with self._lock:
+            self._has_client_left = True
+            self._link.agent.close_stdin()
+        self._events.put(None)
+
+    def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
+        self._receive(Side.AGENT, lines, is_terminated=is_terminated)
+        self._to_client.flush(wait=True)
+        self._flush_aside(self._link.sink)
 
     def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
             try:
                 step = self._relay.receive(side, lines, _now_us())
             except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
-                step = self._excuse(error, side, lines)
+                step = self._excuse(error)
+                step.to(side.peer).append(lines)
             self._carry_out(step, unterminated=None if is_terminated else side.peer)
-        if step.to_client:
-            self._to_client.flush(wait=side is Side.AGENT)
-        if step.to_agent:
-            self._to_agent.flush(wait=side is Side.CLIENT)
 
-    def _excuse(self, error: Exception, side: Side, lines: bytes) -> Step:
+    def _carry_out(self, step: Step, *, unterminated: Side | None = None) -> None:
+        """Do what a step says, and what the answers to its questions lead to."""
+        steps = [step]
+        for todo in steps:
+            for session_id in todo.look_up:
+                self._relay.learn(session_id, is_recorded=self._recorder.has(session_id))
+            self._recorder.record(todo.changes, sync=todo.sync)
+            for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
+                lines = todo.to(side)
+                if lines:
+                    sink.put(b"\n".join(lines) + (b"" if side is unterminated else b"\n"))
+                    lines.clear()
+            for complaint in todo.complaints:
+                self._log.tell(complaint.text, quote=complaint.quote)
+            for posed in todo.questions:
+                answer = self._answers.to(posed.question)
+                try:
+                    steps.append(self._relay.answer(posed.flow, answer, _now_us()))
+                except Exception as error:  # noqa: BLE001 - as above
+                    steps.append(self._excuse(error))
+        wake_us, self._wake_us = self._wake_us, steps[-1].wake_us
+        if self._wake_us is not None and self._wake_us != wake_us:
+            self._events.put(None)
+
+    def _excuse(self, error: Exception) -> Step:
         self._log.tell("a fault in Rekindle, please report it", quote=repr(error))
         self._log.note("".join(traceback.format_tb(error.__traceback__)))
         self._relay.recover()
-        step = Step()
-        step.to(side.peer).append(lines)
-        return step
+        return Step()
 
-    def _carry_out(self, step: Step, *, unterminated: Side | None = None) -> None:
-        for session_id in step.look_up:
-            self._relay.learn(session_id, is_recorded=self._recorder.has(session_id))
-        self._recorder.record(step.changes, sync=step.sync)
-        for side, sink in ((Side.AGENT, self._to_agent), (Side.CLIENT, self._to_client)):
-            lines = step.to(side)
-            if lines:
-                sink.put(b"\n".join(lines) + (b"" if side is unterminated else b"\n"))
-        for complaint in step.complaints:
-            self._log.tell(complaint.text, quote=complaint.quote)
+    def _flush_aside(self, sink: Sink) -> None:
+        """Write what is queued without being held up: this thread has something else to read."""
+        if sink.has_more:
+            start_thread(lambda: sink.flush(wait=True))
+
+    # -- the agent's life ---------------------------------------------------------------
+
+    def _start_anew(self) -> str | None:
+        """Start the agent again; return why it did not start. Called with the lock held."""
+        try:
+            agent = Agent(self._command)
+        except RekindleError as error:
+            return str(error)
+        self._log.note(f"started the agent again: {agent.pid}")
+        self._link = Link(agent)
+        self._link.start(self._receive_from_agent, self._notice)
+        if self._has_client_left:
+            agent.close_stdin()
+        return None
+
+    def _notice(self, _: Link) -> None:
+        self._events.put(None)
+
+    def _bury(self, link: Link) -> None:
+        """Pass on the last that an agent has said, and answer what it has left open."""
+        if link.drain(lambda: self._to_client.is_writing and not self._must_end):
+            self._log.note("ended what the agent had left running")
+        code, signal_name = link.status
+        self._log.note(f"the agent ended with {signal_name or code}")
+        ended = AgentEnded(
+            exit_code=None if signal_name else code,
+            signal=signal_name,
+            last_words=link.last_words(),
+        )
+        with self._lock:
+            self._carry_out(self._relay.agent_ended(ended, _now_us()))
+        self._flush_aside(self._to_client)
+        self._flush_aside(self._link.sink)
 
     # -- beginning and end --------------------------------------------------------------
 
+    def _attend(self, grace: float) -> None:
+        """See to what no line brings about, until there is nothing more to wait for."""
+        buried: Link | None = None
+        patience: Patience | None = None
+        has_tidied = False
+        while True:
+            link = self._link
+            if link.is_over and link is not buried:
+                self._bury(link)
+                buried, patience = link, None
+                continue
+            is_ending = self._has_client_left or self._must_end
+            if link is buried and (is_ending or not self._relay.can_go_on):
+                return
+            if link is not buried:
+                patience = self._see_to_its_end(link, patience, grace, is_ending=is_ending)
+            if self._look_at_the_clock(patience):
+                continue
+            if not has_tidied:
+                with self._lock:
+                    self._recorder.tidy(_now_us())
+                has_tidied = True
+
+    def _see_to_its_end(
+        self, link: Link, patience: Patience | None, grace: float, *, is_ending: bool
+    ) -> Patience | None:
+        """End an agent that has a reason to end and does not; return how long it still may take."""
+        is_gone = is_ending or self._is_client_gone_unseen(link)
+        if not is_gone and not link.is_silent:
+            return None
+        if link.is_silent and not is_gone and self._relay.is_waiting_for_agent:
+            # It will never answer.
+            patience = Patience(0)
+        patience = patience or Patience(grace)
+        if not patience.is_over:
+            return patience
+        self._log.note("the agent did not end by itself")
+        link.agent.end(_PATIENCE_FOR_TERMINATE)
+        return Patience(_PATIENCE_FOR_TERMINATE)
+
+    def _look_at_the_clock(self, patience: Patience | None) -> bool:
+        """Wait for something to happen; tell whether it has, or time has run out for a flow."""
+        wait = _LOOK_AROUND if patience is None else min(_LOOK_AROUND, patience.left)
+        wake_us = self._wake_us
+        if wake_us is not None:
+            wait = min(wait, max(0.0, (wake_us - _now_us()) / 1e6))
+        try:
+            self._events.get(timeout=wait)
+        except Empty:
+            pass
+        else:
+            return True
+        if wake_us is None or wake_us > _now_us():
+            return False
+        with self._lock:
+            self._carry_out(self._relay.tick(_now_us()))
+        self._flush_aside(self._to_client)
+        self._flush_aside(self._link.sink)
+        return True
+
     def _pass_on(self, number: int) -> None:
-        self._agent.signal(number)
+        if not self._link.is_over:
+            self._link.agent.signal(number)
         if number in ENDING:
             self._must_end = True
-            self._events.put("asked to end")
+            self._events.put(None)
 
     def _client_is_gone(self) -> None:
         self._must_end = True
-        self._events.put("client left")
+        self._events.put(None)
 
-    def _wait_for_end(self) -> None:
-        self._status = self._agent.wait()
-        self._events.put("agent ended")
-
-    def _attend(self) -> None:
-        """Wait for the agent's end; once there is a reason to end, see to it."""
-        patience: Patience | None = None
-        while True:
-            wait = _LOOK_AROUND if patience is None else min(_LOOK_AROUND, patience.left)
-            try:
-                event = self._events.get(timeout=wait)
-            except Empty:
-                if patience is None and self._is_client_gone_unseen():
-                    patience = Patience(self._grace)
-                elif patience is not None and patience.is_over:
-                    self._log.note("the agent did not end by itself")
-                    self._agent.end(_PATIENCE_FOR_TERMINATE)
-                    patience = Patience(_PATIENCE_FOR_TERMINATE)
-                continue
-            if event == "agent ended":
-                return
-            patience = patience or Patience(self._grace)
-
-    def _is_client_gone_unseen(self) -> bool:
+    def _is_client_gone_unseen(self, link: Link) -> bool:
         """Tell whether the client has left while we wait for the agent to read its input."""
-        return self._to_agent.is_writing and has_hung_up(STDIN)
+        return link.sink.is_writing and has_hung_up(STDIN)
 
-    def _drain(self, from_agent: Thread) -> None:
-        """Pass on the last that the agent has written, and end what it left running."""
-        patience = Patience(_PATIENCE_FOR_LEFTOVERS)
-        while from_agent.is_alive() and not patience.is_over:
-            from_agent.join(_TICK)
-            if self._to_client.is_writing and not self._must_end:
-                # The client is slow, or busy. It still gets everything.
-                patience = Patience(_PATIENCE_FOR_LEFTOVERS)
-        if self._agent.end(_PATIENCE_FOR_LEFTOVERS):
-            self._log.note("ended what the agent had left running")
-        from_agent.join(_TICK)
-
-    def _wait_for(self, thread: Thread) -> None:
-        while thread.is_alive() and not self._must_end:
-            thread.join(_TICK)
-        thread.join(_TICK)
-
-
-def _start(target: Callable[[], None]) -> Thread:
-    thread = Thread(target=target, daemon=True)
-    thread.start()
-    return thread
+    def _wait_for_client(self) -> None:
+        """Let the client read what is left, unless nobody is waited for."""
+        writing = start_thread(lambda: self._to_client.flush(wait=True))
+        while writing.is_alive() and not self._must_end:
+            writing.join(_TICK)
+        writing.join(_TICK)
 
 
 def _now_us() -> int:

@@ -61,6 +61,11 @@ class Sink:
         """Whether a write is under way, and perhaps waits for the reader."""
         return self._lock.locked()
 
+    @property
+    def has_more(self) -> bool:
+        """Whether something is queued."""
+        return bool(self._queue)
+
     def put(self, data: bytes) -> None:
         """Queue lines. The caller sees to the order; nothing is written yet.
 

@@ -22,12 +22,13 @@ class Store(Protocol):
         Other writers are waited for some `patience` seconds, a second if not said otherwise.
 
         - Stretch: its lines become entries with the session's next seqs, from 1 on, without
-          a gap; prompts count as `turns`, and ACTIVITY moves `updated_us`, never back.
+          a gap; ACTIVITY moves `updated_us`, never back.
         - Opened: tells what is known of the session; what is None stays as it is. A session
           that was deleted is there again.
         - Titled: the user's title outranks the agent's, and the agent's one made from a
           prompt. The first title made from a prompt stays; other titles are replaced,
           and with None taken back.
+        - Tallied: adds to the session's `turns` and `messages`.
         - Deleted: the session is no longer listed by default.
         - Forked: a new session gets the parent's entries up to `until_seq`, its agent, folder
           and title, and no others; the parent stays as it is. Raises SessionNotFound.
@@ -60,8 +61,8 @@ class Store(Protocol):
         """
         ...
 
-    def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
-        """Return those of the agent's session ids that a session here has, deleted or not."""
+    def bound(self, session_ids: Sequence[str]) -> set[str]:
+        """Return those ids that a session here has, as its own or the agent's, deleted or not."""
         ...
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
@@ -78,6 +79,17 @@ class Store(Protocol):
 
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give up a session, or all of them, so far as they are `holder`'s."""
+        ...
+
+    def purge(self, session_id: str) -> None:
+        """Remove for good all that is known of a deleted session, but not that it was deleted.
+
+        So no agent's own list can bring it back. One that is not deleted is left as it is.
+        """
+        ...
+
+    def deleted(self, before_us: int) -> list[str]:
+        """Return the sessions that were deleted before then, and are not purged."""
         ...
 
     def erase(self, session_id: str) -> None:

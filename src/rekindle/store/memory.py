@@ -10,17 +10,18 @@ from msgspec.structs import replace
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     ACTIVITY,
+    NOBODY,
     AgentIdentity,
     Change,
     Deleted,
     Entry,
     Forked,
     Holder,
-    Kind,
     Opened,
     Page,
     Session,
     Stretch,
+    Tallied,
     Titled,
     TitleSource,
 )
@@ -83,11 +84,11 @@ class MemoryStore:
                 raise SessionAmbiguous(prefix, matches)
             return self._get(matches[0] if matches else prefix).session
 
-    def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
-        """Return the ids that are bound here."""
+    def bound(self, session_ids: Sequence[str]) -> set[str]:
+        """Return the ids that are known here."""
         with self._lock:
             known = {r.session.agent_session_id for r in self._records.values()}
-        return known & set(agent_session_ids)
+            return (known | self._records.keys()) & set(session_ids)
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
         """Let `holder` drive a session."""
@@ -109,6 +110,33 @@ class MemoryStore:
             for held in [s for s, h in self._holders.items() if h == holder]:
                 if session_id in {None, held}:
                     del self._holders[held]
+
+    def purge(self, session_id: str) -> None:
+        """Remove all but that it was deleted."""
+        with self._lock:
+            record = self._records.get(session_id)
+            if record is None or record.session.deleted_us is None:
+                return
+            was = record.session
+            self._records[session_id] = _Record(
+                replace(
+                    _blank(session_id, was.created_us),
+                    agent_session_id=was.agent_session_id,
+                    updated_us=was.updated_us,
+                    deleted_us=was.deleted_us,
+                )
+            )
+            self._holders.pop(session_id, None)
+
+    def deleted(self, before_us: int) -> list[str]:
+        """Return what was deleted."""
+        with self._lock:
+            return sorted(
+                record.session.id
+                for record in self._records.values()
+                if (record.session.deleted_us or before_us) < before_us
+                and not record.session.is_stray
+            )
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
@@ -138,6 +166,8 @@ class MemoryStore:
                 self._open(self._get_or_make(change.session_id, change.at_us), change)
             case Titled():
                 self._title(self._get_or_make(change.session_id, change.at_us), change)
+            case Tallied():
+                self._tally(self._get_or_make(change.session_id, change.at_us), change)
             case Forked():
                 self._fork(change)
             case Deleted():
@@ -153,36 +183,19 @@ class MemoryStore:
         child.titles |= parent.titles
         child.session = replace(
             child.session,
+            agent_session_id=NOBODY,
             agent=parent.session.agent,
             cwd=parent.session.cwd,
             title=parent.session.title,
             title_source=parent.session.title_source,
             parent_id=forked.parent_id,
             last_seq=len(entries),
-            turns=sum(entry.kind is Kind.PROMPT for entry in entries),
         )
 
     def _get_or_make(self, session_id: str, at_us: int) -> _Record:
         record = self._records.get(session_id)
         if record is None:
-            record = self._records[session_id] = _Record(
-                Session(
-                    id=session_id,
-                    agent_session_id=session_id,
-                    agent=AgentIdentity(),
-                    cwd=None,
-                    directories=(),
-                    title=None,
-                    title_source=None,
-                    created_us=at_us,
-                    updated_us=at_us,
-                    parent_id=None,
-                    archived_us=None,
-                    deleted_us=None,
-                    last_seq=0,
-                    turns=0,
-                )
-            )
+            record = self._records[session_id] = _Record(_blank(session_id, at_us))
         return record
 
     @staticmethod
@@ -204,7 +217,6 @@ class MemoryStore:
             session,
             updated_us=max(session.updated_us, active_us),
             last_seq=len(record.entries),
-            turns=session.turns + (stretch.count if stretch.kind is Kind.PROMPT else 0),
         )
 
     @staticmethod
@@ -215,6 +227,15 @@ class MemoryStore:
             if (value := getattr(opened, name)) is not None
         }
         record.session = replace(record.session, **told, deleted_us=None)
+
+    @staticmethod
+    def _tally(record: _Record, tallied: Tallied) -> None:
+        session = record.session
+        record.session = replace(
+            session,
+            turns=session.turns + tallied.turns,
+            messages=session.messages + tallied.messages,
+        )
 
     @staticmethod
     def _title(record: _Record, titled: Titled) -> None:
@@ -230,6 +251,26 @@ class MemoryStore:
         record.session = replace(record.session, title=title, title_source=best)
 
 
+def _blank(session_id: str, at_us: int) -> Session:
+    return Session(
+        id=session_id,
+        agent_session_id=session_id,
+        agent=AgentIdentity(),
+        cwd=None,
+        directories=(),
+        title=None,
+        title_source=None,
+        created_us=at_us,
+        updated_us=at_us,
+        parent_id=None,
+        archived_us=None,
+        deleted_us=None,
+        last_seq=0,
+        turns=0,
+        messages=0,
+    )
+
+
 def _position(session: Session) -> tuple[int, str]:
     return (session.updated_us, session.id)
 
@@ -241,6 +282,7 @@ def _fits(session: Session, page: Page) -> bool:
         and (page.before is None or _position(session) < page.before)
         and (page.with_archived or session.archived_us is None)
         and (page.with_deleted or session.deleted_us is None)
+        and (page.with_strays or not session.is_stray)
     )
 
 

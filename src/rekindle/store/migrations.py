@@ -57,6 +57,12 @@ MIGRATIONS = (
         data blob not null
     ) strict;
     """,
+    # Of what was recorded before, only the prompts are counted.
+    """
+    alter table session add column messages integer not null default 0;
+    update session set messages = turns;
+    create index session_by_deletion on session (deleted_us) where deleted_us is not null;
+    """,
 )
 
 

@@ -37,7 +37,7 @@ def session_in(row: Row) -> Session:
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, turns, last,
+        archived_us, deleted_us, turns, messages, last,
     ) = row  # fmt: skip
     titles = {
         TitleSource.USER: user_title,
@@ -62,6 +62,7 @@ def session_in(row: Row) -> Session:
         deleted_us=deleted_us,
         last_seq=seq_at(last or 0),
         turns=turns,
+        messages=messages,
     )
 
 
@@ -99,4 +100,6 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
         conditions.append("archived_us is null")
     if not page.with_deleted:
         conditions.append("deleted_us is null")
+    if not page.with_strays:
+        conditions.append("cwd is not null")
     return conditions, values

@@ -30,11 +30,11 @@ from rekindle.model import (
     Entry,
     Forked,
     Holder,
-    Kind,
     Opened,
     Page,
     Session,
     Stretch,
+    Tallied,
     Titled,
 )
 from rekindle.store import statements
@@ -121,10 +121,10 @@ class SqliteStore:
             raise SessionAmbiguous(prefix, [row[0] for row in rows])
         return self._session_in(rows[0])
 
-    def bound(self, agent_session_ids: Sequence[str]) -> set[str]:
-        """Return the ids that are bound here."""
-        asked = json.dumps(list(agent_session_ids))
-        return {row[0] for row in self._query(statements.BOUND, (asked,))}
+    def bound(self, session_ids: Sequence[str]) -> set[str]:
+        """Return the ids that are known here."""
+        asked = json.dumps(list(session_ids))
+        return {row[0] for row in self._query(statements.BOUND, {"asked": asked})}
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
         """Let `holder` drive a session."""
@@ -144,16 +144,34 @@ class SqliteStore:
         with self._writing():
             self._leases.drop(holder, key)
 
+    def purge(self, session_id: str) -> None:
+        """Remove all but that it was deleted."""
+        rows = self._query(statements.DELETED_KEY, (session_id,))
+        with self._writing():
+            for (key,) in rows:
+                self._clear(key, session_id)
+                self._execute(statements.BLANK, (key,))
+        with self._mutex, _translated(self._path):
+            # What was said would else lie in the log until it is written over.
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def deleted(self, before_us: int) -> list[str]:
+        """Return what was deleted."""
+        return [row[0] for row in self._query(statements.DELETED, (before_us,))]
+
     def erase(self, session_id: str) -> None:
         """Remove a session."""
         with self._writing():
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
-                self._execute(
-                    "delete from stretch where place between ? and ?", (place(key, 0), _end(key))
-                )
-                self._execute("delete from lease where session = ?", (key,))
+                self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
-            self._ends.pop(session_id, None)
+
+    def _clear(self, key: int, session_id: str) -> None:
+        """Remove what was said in a session, and overwrite it."""
+        self._db.pragma("secure_delete", 1)
+        self._execute("delete from stretch where place between ? and ?", (place(key, 0), _end(key)))
+        self._execute("delete from lease where session = ?", (key,))
+        self._ends.pop(session_id, None)
 
     def close(self) -> None:
         """Close the file."""
@@ -253,6 +271,13 @@ class SqliteStore:
             case Titled():
                 values = {"id": change.session_id, "title": change.title}
                 self._update_or_make(statements.TITLE[change.source], values, change.at_us)
+            case Tallied():
+                values = {
+                    "id": change.session_id,
+                    "turns": change.turns,
+                    "messages": change.messages,
+                }
+                self._update_or_make(statements.TALLY, values, change.at_us)
             case Forked():
                 self._fork(change)
             case Deleted():
@@ -276,8 +301,7 @@ class SqliteStore:
         # Only here, because a changed time moves the session in two indexes, and most of
         # what is written is streamed chunks.
         if stretch.kind in ACTIVITY:
-            turns = stretch.count if stretch.kind is Kind.PROMPT else 0
-            self._execute(statements.USE, (turns, stretch.at_us, key_at(start)))
+            self._execute(statements.USE, (stretch.at_us, key_at(start)))
 
     def _find_end(self, stretch: Stretch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
@@ -294,9 +318,6 @@ class SqliteStore:
         until = place(parent, forked.until_seq)
         self._execute(statements.COPY, (shift, place(parent, 0), until))
         self._cut(child, forked.until_seq)
-        self._execute(
-            statements.COUNT_TURNS, {"key": child, "start": place(child, 0), "end": _end(child)}
-        )
 
     def _cut(self, key: int, until_seq: int) -> None:
         """Take from the last row what lies beyond an entry."""

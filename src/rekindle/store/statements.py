@@ -5,7 +5,7 @@ from rekindle.model import TitleSource
 SESSION = """
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, turns,
+           archived_us, deleted_us, turns, messages,
            (select place + lines - 1 from stretch
             where place between key << 32 and (key + 1 << 32) - 1 order by place desc limit 1)
     from session
@@ -21,7 +21,7 @@ LAST = """
 """
 
 USE = """
-    update session set turns = turns + ?, updated_us = max(updated_us, ?) where key = ?
+    update session set updated_us = max(updated_us, ?) where key = ?
 """
 
 APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -56,7 +56,7 @@ READ = f"{ROW} where place between ? and ? order by place limit ?"
 FORK = """
     insert into session (id, agent_session_id, agent_name, agent_version, command, program, cwd,
                          user_title, agent_title, prompt_title, created_us, updated_us, parent_id)
-    select :id, :id, agent_name, agent_version, command, program, cwd,
+    select :id, '', agent_name, agent_version, command, program, cwd,
            user_title, agent_title, prompt_title, :at_us, :at_us, id
     from session where key = :parent
 """
@@ -67,16 +67,28 @@ COPY = """
     from stretch where place between ? and ?
 """
 
-COUNT_TURNS = """
+TALLY = """
+    update session set turns = turns + :turns, messages = messages + :messages where id = :id
+"""
+
+DELETED_KEY = "select key from session where id = ? and deleted_us is not null"
+
+DELETED = """
+    select id from session where deleted_us < ? and cwd is not null order by id
+"""
+
+BLANK = """
     update session
-    set turns = (select coalesce(sum(lines), 0) from stretch
-                 where kind = 'prompt' and place between :start and :end)
-    where key = :key
+    set agent_name = null, agent_version = null, command = '[]', program = null, cwd = null,
+        directories = '[]', user_title = null, agent_title = null, prompt_title = null,
+        parent_id = null, archived_us = null, turns = 0, messages = 0
+    where key = ?
 """
 
 BOUND = """
     select agent_session_id from session
-    where agent_session_id in (select value from json_each(?))
+    where agent_session_id in (select value from json_each(:asked))
+    union select id from session where id in (select value from json_each(:asked))
 """
 
 LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"

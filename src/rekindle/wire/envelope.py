@@ -18,6 +18,8 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+AUTH_REQUIRED = -32000
+RESOURCE_NOT_FOUND = -32002
 
 # RecursionError: a line may be nested deeper than Python can follow. UnicodeDecodeError:
 # a name that we read may be invalid UTF-8.
@@ -64,6 +66,13 @@ class Message(Struct, gc=False):
     def is_update(self) -> bool:
         """A `session/update` notification."""
         return self.method == UPDATE and self.id is UNSET
+
+    @property
+    def update_kind(self) -> str:
+        """The kind of update that it tells; empty where it does not say."""
+        if self.params is UNSET or self.params.update is UNSET or self.params.update.kind is UNSET:
+            return ""
+        return self.params.update.kind
 
     @property
     def session_id(self) -> str | None:
@@ -184,6 +193,16 @@ def request_key(request_id: Raw) -> Hashable | None:
 def request(request_id: object, method: str, params: object) -> bytes:
     """Write a request."""
     return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
+def notification(method: str, params: object) -> bytes:
+    """Write a notification."""
+    return encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def response(request_id: Raw, result: object) -> bytes:
+    """Write an answer."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
 def error_response(

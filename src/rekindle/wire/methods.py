@@ -21,6 +21,12 @@ OPENING = frozenset({NEW, LOAD, RESUME, FORK})
 
 CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
+TERMINAL_OUTPUT = "terminal/output"
+
+LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
+
+AGENT_MESSAGE_KINDS = frozenset({"agent_message", "agent_message_chunk"})
+TOOL_CALL_KINDS = frozenset({"tool_call", "tool_call_update"})
 USER_MESSAGE_KINDS = frozenset({"user_message", "user_message_chunk"})
 
 STATE_KINDS = frozenset(

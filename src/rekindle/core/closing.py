@@ -1,0 +1,67 @@
+"""`session/close` and `session/delete`: what is let go, and what is kept."""
+
+from typing import Any
+
+from rekindle.core.connection import Connection
+from rekindle.core.flow import (
+    Ask,
+    Cancel,
+    EndTurn,
+    Find,
+    Flow,
+    Part,
+    Release,
+    TurnEnd,
+    Write,
+)
+from rekindle.core.params import read_session_id
+from rekindle.core.sessions import Live
+from rekindle.model import NOBODY, Change, Deleted, Opened, Session
+from rekindle.wire import methods
+
+_PATIENCE_FOR_CANCEL_US = 10_000_000
+_PATIENCE_US = 10_000_000
+
+
+def close(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
+    """Cancel what runs, let the agent free the session, and keep the record."""
+    session_id = read_session_id(methods.CLOSE, params)
+    live = conn.sessions.open(session_id)
+    if live is not None:
+        yield from _closed(conn, live)
+    return {}
+
+
+def delete(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
+    """Take a session from the list; it can be brought back until it is purged."""
+    session_id = read_session_id(methods.DELETE, params)
+    own = conn.agent.own
+    session: Session | None = yield Find(session_id)
+    live = conn.sessions.open(session_id)
+    if live is not None:
+        yield from _closed(conn, live)
+    changes: list[Change] = [Deleted(session_id=session_id, at_us=conn.at_us)]
+    if session is None and own.offers(methods.LIST):
+        # The agent may list it, and go on doing so: remember that it is not wanted.
+        changes.insert(0, Opened(session_id=session_id, at_us=conn.at_us))
+    yield Write(changes)
+    agent_id = session.agent_session_id if session else session_id
+    if conn.agent.is_running and own.offers(methods.DELETE) and agent_id != NOBODY:
+        yield Ask(methods.DELETE, {"sessionId": agent_id}, _PATIENCE_US)
+    return {}
+
+
+def _closed(conn: Connection, live: Live) -> Part:
+    if conn.requests.is_open(methods.PROMPT, live.id):
+        yield Cancel(live.id)
+        yield TurnEnd(live.id, _PATIENCE_FOR_CANCEL_US)
+        yield EndTurn(live.id)
+    if live.needs_restore:
+        conn.sessions.drop(live.id)
+    elif conn.agent.own.offers(methods.CLOSE):
+        yield Ask(methods.CLOSE, {"sessionId": live.agent_id}, _PATIENCE_US)
+        conn.sessions.drop(live.id)
+    else:
+        # The agent has it still; it must neither be heard nor be asked to load it twice.
+        live.is_closed = True
+    yield Release(live.id)

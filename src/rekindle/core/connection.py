@@ -1,0 +1,59 @@
+"""What is known of one connection: what the user asked for, the agent, the sessions, the time."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct, field
+
+from rekindle.core.capabilities import Capabilities
+from rekindle.core.handover import BUDGET
+from rekindle.core.requests import OpenRequests
+from rekindle.core.sessions import Sessions
+from rekindle.model import AgentIdentity
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What the user has asked for."""
+
+    command: tuple[str, ...] = ()
+    version: str = ""
+    is_strict: bool = False
+    may_hand_over: bool = True
+    handover_budget: int = BUDGET
+    may_take_over: bool = False
+
+
+class AgentState(Struct, kw_only=True):
+    """The agent at the other end."""
+
+    identity: AgentIdentity
+    own: Capabilities = Capabilities()
+    is_running: bool = True
+    is_initialized: bool = False
+    is_initializing: bool = False
+    """Whether it was asked to and has not answered: what it can do is not known yet."""
+    initialize_params: dict[str, Any] = {}
+    deaths: int = 0
+    """How often it has died since a turn last ended."""
+
+
+class Connection(Struct, kw_only=True):
+    """One client and one agent."""
+
+    settings: Settings
+    agent: AgentState
+    sessions: Sessions = field(default_factory=Sessions)
+    requests: OpenRequests = field(default_factory=OpenRequests)
+    openings: int = 0
+    """How many sessions the agent is making now: it may speak of one before it has named it."""
+    at_us: int = 0
+
+    @contextmanager
+    def naming(self) -> Generator[None]:
+        """Hold back what the agent says of a session, until it is known which one that is."""
+        self.openings += 1
+        try:
+            yield
+        finally:
+            self.openings -= 1

@@ -1,0 +1,90 @@
+"""What it takes to decide on a line: the connection, the recording, and the step so far."""
+
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from rekindle.core.connection import AgentState, Connection, Settings
+from rekindle.core.ended import AgentEnded
+from rekindle.core.recording import Recording
+from rekindle.core.requests import OpenRequest
+from rekindle.core.step import Step
+from rekindle.core.strict import Strictness
+from rekindle.model import AgentIdentity, Side
+from rekindle.wire import methods
+from rekindle.wire.envelope import Message, encode
+
+
+class Desk:
+    """Where both directions, and the flows, put what is to be done."""
+
+    def __init__(self, settings: Settings) -> None:
+        agent = AgentState(identity=AgentIdentity(command=settings.command))
+        self.conn = Connection(settings=settings, agent=agent)
+        self.recording = Recording(agent, self.conn.requests)
+        self.step = Step()
+        self.ended: AgentEnded | None = None
+        self._strictness = Strictness() if settings.is_strict else None
+
+    def begin(self, at_us: int) -> Step:
+        """Begin a step."""
+        self.step = Step()
+        self.conn.at_us = at_us
+        self.recording.begin(self.step, at_us)
+        return self.step
+
+    @property
+    def is_v2(self) -> bool:
+        """Whether the agent speaks version 2: then all is passed on as it is."""
+        return self.conn.agent.own.protocol != 1
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether an agent that has ended can be started anew: it was ready once."""
+        return self.conn.agent.is_initialized and not self.is_v2
+
+    def tell(self, line: bytes) -> None:
+        """Send a line to the client."""
+        self.step.to_client.append(line)
+
+    def send(self, line: bytes) -> None:
+        """Send a line to the agent; nothing goes to one that is no more."""
+        if self.ended is None or self.conn.agent.is_running:
+            self.step.to_agent.append(line)
+        elif not self.can_go_on:
+            self.answer_all_for_agent(self.ended)
+
+    def see(self, side: Side, line: bytes, message: Message) -> None:
+        """Record what there is to record of a line."""
+        session_id = message.session_id
+        if isinstance(message.id, Raw):
+            if message.method is not UNSET:
+                self.recording.request(side, message.id, message.method, session_id, line)
+            elif message.is_response:
+                self.recording.response(side, message.id, message, line)
+        elif message.is_update and side is Side.AGENT and session_id is not None:
+            self.recording.update(session_id, message.update_kind, line, line)
+        elif message.method is not UNSET:
+            self.recording.notification(side, message.method, session_id, line)
+
+    def objects(self, side: Side, line: bytes, message: Message | None) -> bool:
+        """Tell whether strictness forbids a line; if so, say why."""
+        objection = self._strictness and self._strictness.objection(side, line, message)
+        if not objection:
+            return False
+        if objection.answer:
+            self.step.to(side).append(objection.answer)
+        self.step.complaints.append(objection.complaint)
+        return True
+
+    def answer_for_agent(self, asked: OpenRequest, outcome: dict[str, Any]) -> None:
+        """Answer a request in the agent's place."""
+        answer = encode({"jsonrpc": "2.0", "id": Raw(asked.id), **outcome})
+        if asked.method == methods.PROMPT and asked.session_id is not None:
+            self.recording.end_turn(asked.session_id, answer)
+        self.tell(answer)
+
+    def answer_all_for_agent(self, ended: AgentEnded) -> None:
+        """Answer what an agent that has ended has left open."""
+        for asked in self.conn.requests.settle(Side.CLIENT):
+            self.answer_for_agent(asked, {"error": ended.error(asked.method)})

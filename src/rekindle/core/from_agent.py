@@ -1,0 +1,154 @@
+"""The lines of the agent: taken by a flow, swallowed, held back, or passed on."""
+
+from msgspec import UNSET, Raw
+
+from rekindle.core.capabilities import advertise
+from rekindle.core.conductor import Conductor
+from rekindle.core.desk import Desk
+from rekindle.core.requests import OpenRequest
+from rekindle.core.restart import identify
+from rekindle.core.sessions import Hearing, Live
+from rekindle.model import Side
+from rekindle.wire import methods
+from rekindle.wire.envelope import (
+    Message,
+    encode,
+    members,
+    peek,
+    response,
+    split_batch,
+    table,
+    text,
+)
+from rekindle.wire.rewrite import with_session_id
+
+
+class FromAgent:
+    """One direction of a connection."""
+
+    def __init__(self, desk: Desk, conductor: Conductor) -> None:
+        self._desk = desk
+        self._conductor = conductor
+
+    def take(self, line: bytes) -> OpenRequest | None:
+        """Decide on one line; return the request of the client's that it answers, if it does."""
+        desk = self._desk
+        seen = desk.recording.goes_on(line)
+        if seen is not None:
+            desk.tell(seen)
+            return None
+        message = peek(line)
+        if message is not None and message.is_update and not desk.is_v2:
+            self._take_update(line, message)
+            return None
+        desk.recording.end_streak()
+        if desk.objects(Side.AGENT, line, message):
+            return None
+        if message is not None:
+            return self._take(line, message)
+        self._take_unreadable(line)
+        return None
+
+    def _take_unreadable(self, line: bytes) -> None:
+        batch = [(member, peek(member)) for member in split_batch(line)]
+        if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
+            for member, _ in batch:
+                self.take(member)
+            return
+        if not batch:
+            self._desk.recording.unreadable(Side.AGENT, line)
+        for member, inner in batch:
+            if inner is not None:
+                self._desk.see(Side.AGENT, member, inner)
+        self._desk.tell(line)
+
+    # -- updates ------------------------------------------------------------------------
+
+    def _take_update(self, line: bytes, message: Message) -> None:
+        desk = self._desk
+        agent_id, kind = message.session_id, message.update_kind
+        live = desk.conn.sessions.of_agent(agent_id)
+        if live is not None:
+            self._take_update_of(live, kind, line)
+        elif agent_id is None:
+            desk.tell(line)
+        elif desk.conn.openings:
+            desk.conn.sessions.hold_early(agent_id, line)
+        else:
+            # A session that no client has opened: a sub-agent's, perhaps.
+            desk.recording.update(agent_id, kind, line, line)
+            desk.tell(line)
+
+    def _take_update_of(self, live: Live, kind: str, line: bytes) -> None:
+        is_history = kind not in methods.STATE_KINDS
+        if is_history:
+            live.told.add(kind, is_user=kind in methods.USER_MESSAGE_KINDS)
+        if live.is_closed or (is_history and live.hearing is Hearing.SWALLOW):
+            return
+        if live.is_restoring:
+            live.held.append(line)
+            return
+        seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
+        may_be_seen = self._desk.recording.update(live.id, kind, seen, line)
+        if live.hearing is Hearing.LEARN and is_history:
+            self._desk.recording.end_streak()
+        elif may_be_seen:
+            is_info = kind == methods.SESSION_INFO_UPDATE
+            self._desk.tell(_with_users_title(live, seen) if is_info else seen)
+
+    # -- all else -----------------------------------------------------------------------
+
+    def _take(self, line: bytes, message: Message) -> OpenRequest | None:
+        if message.is_response and self._conductor.replied(message, line):
+            return None
+        if isinstance(message.id, Raw) and message.is_response:
+            return self._take_answer(line, message, message.id)
+        live = self._desk.conn.sessions.of_agent(message.session_id)
+        if live is not None and live.agent_id != live.id:
+            line = with_session_id(line, live.agent_id, live.id)
+            message = peek(line) or message
+        self._desk.see(Side.AGENT, line, message)
+        self._desk.tell(line)
+        return None
+
+    def _take_answer(self, line: bytes, message: Message, request_id: Raw) -> OpenRequest | None:
+        desk = self._desk
+        asked = desk.recording.response(Side.AGENT, request_id, message, line)
+        if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
+            return None
+        if asked is not None and asked.method == methods.INITIALIZE:
+            line = self._initialized(line, message, request_id)
+        desk.tell(line)
+        return asked
+
+    def _initialized(self, line: bytes, message: Message, request_id: Raw) -> bytes:
+        """Return the agent's answer to `initialize`, with what we add to it."""
+        conn = self._desk.conn
+        conn.agent.is_initializing = False
+        result = members(message.result) if message.result is not UNSET else None
+        if result is None:
+            return line
+        identify(conn, result)
+        if self._desk.is_v2:
+            return line
+        return response(request_id, advertise(result, conn.settings.version))
+
+    def _concerns_us(self, message: Message) -> bool:
+        """Tell whether a member of a batch needs more than to be passed on."""
+        live = self._desk.conn.sessions.of_agent(message.session_id)
+        is_plain = live is None or (live.agent_id == live.id and live.hearing is Hearing.LIVE)
+        return not is_plain or self._conductor.expects(message)
+
+
+def _with_users_title(live: Live, line: bytes) -> bytes:
+    """Keep an agent's title from the client, if the user has given one."""
+    whole = members(line) or {}
+    params = table(whole.get("params"))
+    update = table(params.get("update"))
+    if "title" not in update:
+        return line
+    if not live.is_named_by_user:
+        live.title = text(update["title"])
+        return line
+    rest = {name: value for name, value in update.items() if name != "title"}
+    return encode({**whole, "params": {**params, "update": rest}})

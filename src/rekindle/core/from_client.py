@@ -1,0 +1,123 @@
+"""The lines of the client: answered by a flow, made to wait for one, or passed on."""
+
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from rekindle.core.conductor import Conductor
+from rekindle.core.desk import Desk
+from rekindle.core.lifecycle import flow_for
+from rekindle.core.sessions import Hearing, Live
+from rekindle.model import Side
+from rekindle.wire import methods
+from rekindle.wire.envelope import (
+    Message,
+    encode,
+    members,
+    peek,
+    rows,
+    split_batch,
+    table,
+)
+from rekindle.wire.rewrite import with_session_id
+
+_NEEDING_PARAMS = methods.LIFECYCLE | {methods.PROMPT, methods.INITIALIZE}
+
+
+class FromClient:
+    """One direction of a connection."""
+
+    def __init__(self, desk: Desk, conductor: Conductor) -> None:
+        self._desk = desk
+        self._conductor = conductor
+        self._waiting: list[bytes] = []
+        """Lines that must wait for what comes before them."""
+
+    def take(self, line: bytes) -> None:
+        """Decide on one line."""
+        desk = self._desk
+        desk.recording.end_streak()
+        message = peek(line)
+        if desk.objects(Side.CLIENT, line, message):
+            return
+        if message is not None:
+            self._take(line, message)
+            return
+        batch = [(member, peek(member)) for member in split_batch(line)]
+        if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
+            for member, _ in batch:
+                self.take(member)
+            return
+        for member, inner in batch:
+            if inner is not None:
+                desk.see(Side.CLIENT, member, inner)
+        desk.send(line)
+
+    def release(self) -> None:
+        """Take the lines again that had to wait."""
+        waiting, self._waiting = self._waiting, []
+        for line in waiting:
+            self.take(line)
+
+    def deliver(self, line: bytes, preface: dict[str, Any] | None = None) -> None:
+        """Record a line, and let the agent have it, with the id by which it knows the session."""
+        message = peek(line) or Message()
+        self._desk.see(Side.CLIENT, line, message)
+        live = self._desk.conn.sessions.get(message.session_id)
+        if live is not None:
+            if message.method == methods.PROMPT:
+                live.hearing = Hearing.LIVE
+            line = self._for_agent(live, line, preface)
+        self._desk.send(line)
+
+    def _take(self, line: bytes, message: Message) -> None:
+        if isinstance(message.id, Raw) and message.is_response:
+            self._take_response(line, message, message.id)
+        elif self._desk.is_v2:
+            self._desk.see(Side.CLIENT, line, message)
+            self._desk.send(line)
+        elif self._must_wait(message):
+            self._waiting.append(line)
+        elif isinstance(message.id, Raw) and message.method is not UNSET:
+            self._take_request(line, message, message.id, message.method)
+        else:
+            self.deliver(line)
+
+    def _take_response(self, line: bytes, message: Message, request_id: Raw) -> None:
+        asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)
+        if asked is not None or not self._desk.conn.requests.is_late(Side.CLIENT, request_id):
+            self._desk.send(line)
+
+    def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
+        params = table((members(line) or {}).get("params")) if method in _NEEDING_PARAMS else {}
+        if method == methods.INITIALIZE:
+            self._desk.conn.agent.initialize_params = params
+            self._desk.conn.agent.is_initializing = True
+        session_id = message.session_id
+        flow = flow_for(self._desk.conn, method, session_id, params, line)
+        if flow is None:
+            self.deliver(line)
+        else:
+            self._conductor.start(flow, request_id, session_id)
+
+    def _must_wait(self, message: Message) -> bool:
+        """Tell whether something that was asked before has to be done first."""
+        session_id = message.session_id
+        is_of_sessions = session_id is not None or message.method in methods.LIFECYCLE
+        is_too_early = self._desk.conn.agent.is_initializing and is_of_sessions
+        return is_too_early or self._conductor.is_busy(session_id)
+
+    def _concerns_us(self, message: Message) -> bool:
+        """Tell whether a member of a batch needs more than to be passed on."""
+        live = self._desk.conn.sessions.get(message.session_id)
+        has_two_names = live is not None and live.agent_id != live.id
+        return not self._desk.is_v2 and (message.method in _NEEDING_PARAMS or has_two_names)
+
+    def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:
+        if preface is not None:
+            whole = members(line) or {}
+            params = table(whole.get("params"))
+            blocks = rows(params.get("prompt"))
+            self._desk.recording.handover(live.id, preface, blocks)
+            line = encode({**whole, "params": {**params, "prompt": [preface, *blocks]}})
+        return line if live.agent_id == live.id else with_session_id(line, live.id, live.agent_id)

@@ -1,0 +1,44 @@
+"""Which requests of the client are answered by a flow, and by which."""
+
+from typing import Any
+
+from rekindle.core.closing import close, delete
+from rekindle.core.connection import Connection
+from rekindle.core.flow import Flow
+from rekindle.core.forking import fork
+from rekindle.core.listing import list_sessions
+from rekindle.core.opening import load, new, resume
+from rekindle.core.prompting import forward, prompt, use
+from rekindle.wire import methods
+
+_FLOWS = {
+    methods.NEW: new,
+    methods.LOAD: load,
+    methods.RESUME: resume,
+    methods.LIST: list_sessions,
+    methods.CLOSE: close,
+    methods.DELETE: delete,
+    methods.FORK: fork,
+}
+
+
+def flow_for(
+    conn: Connection, method: str, session_id: str | None, params: dict[str, Any], line: bytes
+) -> Flow | None:
+    """Return what answers a request; None if it simply goes to the agent."""
+    if method in _FLOWS:
+        return _FLOWS[method](conn, params, line)
+    if method == methods.INITIALIZE:
+        return None
+    if method == methods.PROMPT and session_id is not None:
+        return prompt(conn, session_id, params, line)
+    live = conn.sessions.open(session_id)
+    is_ready = conn.agent.is_running and (live is None or not live.needs_restore)
+    must_be_open = method in methods.CONFIGURING and session_id is not None
+    if is_ready and (live is not None or not must_be_open):
+        return None
+    return (
+        use(conn, session_id, line)
+        if session_id and (live or must_be_open)
+        else forward(conn, line)
+    )

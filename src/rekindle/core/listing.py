@@ -1,0 +1,160 @@
+"""`session/list`: what we have recorded, and what the agent has besides, each session once.
+
+Pages follow the key (last used, id), the latest first, so that no session comes twice or is
+missed when others are written between two pages. The agent's list is asked for in bounded
+time; one that is slow or fails does not fail ours.
+"""
+
+import base64
+import binascii
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.core.connection import Connection
+from rekindle.core.flow import Ask, Flow, Known, Part, Pick, Reply
+from rekindle.core.params import check_folder, invalid
+from rekindle.core.restore import can_restore_natively
+from rekindle.model import Page, Session
+from rekindle.wire import methods
+from rekindle.wire.envelope import decode, encode, rows, table, text
+
+PAGE_SIZE = 50
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_PATIENCE_US = 2_000_000
+_MOST_PAGES_OF_THE_AGENT = 20
+
+_MARKS_OF_SUB_AGENTS = (
+    "parentSessionId",
+    "parentId",
+    "parentID",
+    "isSidechain",
+    "isSubagent",
+    "subagent",
+)
+
+Key = tuple[int, str]
+
+
+class Listed(Struct, frozen=True):
+    """One session of the list, and its place in it."""
+
+    key: Key
+    info: dict[str, Any]
+
+
+def list_sessions(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
+    """Answer `session/list`."""
+    cwd = _folder(params)
+    before = _position(params.get("cursor"))
+    ours: list[Session] = yield Pick(Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1))
+    listed = [describe(session, conn) for session in ours]
+    if conn.agent.is_running and conn.agent.own.offers(methods.LIST):
+        theirs: list[Listed] = yield from _of_agent(conn, cwd)
+        listed += [item for item in theirs if before is None or item.key < before]
+    listed.sort(key=lambda item: item.key, reverse=True)
+    page = listed[:PAGE_SIZE]
+    result: dict[str, Any] = {"sessions": [item.info for item in page]}
+    if len(listed) > PAGE_SIZE:
+        result["nextCursor"] = write_cursor(page[-1].key)
+    return result
+
+
+def describe(session: Session, conn: Connection) -> Listed:
+    """Describe a session of ours as `SessionInfo`."""
+    meta = {
+        "agent": session.agent.name or session.agent.program,
+        "messageCount": session.messages,
+        "turnCount": session.turns,
+        "restoresNatively": can_restore_natively(conn, session),
+    }
+    info: dict[str, Any] = {
+        "sessionId": session.id,
+        "cwd": session.cwd,
+        **({"title": session.title} if session.title is not None else {}),
+        "updatedAt": write_time(session.updated_us),
+        "_meta": {"rekindle": meta},
+    }
+    if session.directories:
+        info["additionalDirectories"] = list(session.directories)
+    return Listed((session.updated_us, session.id), info)
+
+
+def write_cursor(key: Key) -> str:
+    """Write a place in the list as a cursor."""
+    return base64.urlsafe_b64encode(encode(key)).decode("ascii")
+
+
+def write_time(at_us: int) -> str:
+    """Write a time with its zone."""
+    return (_EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="milliseconds")
+
+
+def read_time(written: str | None) -> int:
+    """Read a time that an agent gives; without a zone it is taken as UTC, and none is 0."""
+    try:
+        told = datetime.fromisoformat(written or "")
+    except ValueError:
+        return 0
+    zoned = told if told.tzinfo else told.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // timedelta(microseconds=1)
+
+
+def _position(cursor: object) -> Key | None:
+    if cursor is None:
+        return None
+    try:
+        at_us, session_id = rows(decode(base64.urlsafe_b64decode(str(cursor).encode("ascii"))))
+    except (ValueError, binascii.Error):
+        at_us = session_id = None
+    if not isinstance(at_us, int) or not isinstance(session_id, str):
+        raise invalid(methods.LIST, "cursor", cursor, "is not one that Rekindle has given")
+    return at_us, session_id
+
+
+def _folder(params: dict[str, Any]) -> str | None:
+    cwd = params.get("cwd")
+    if cwd is None:
+        return None
+    check_folder(methods.LIST, "cwd", cwd)
+    return str(cwd)
+
+
+def _of_agent(conn: Connection, cwd: str | None) -> Part:
+    """Return what the agent lists and we do not have, as far as it tells in time."""
+    until_us = conn.at_us + _PATIENCE_US
+    found: dict[str, Listed] = {}
+    params: dict[str, Any] = {} if cwd is None else {"cwd": cwd}
+    for _ in range(_MOST_PAGES_OF_THE_AGENT):
+        reply: Reply = yield Ask(methods.LIST, params, until_us - conn.at_us)
+        result = table(reply.result)
+        for info in map(table, rows(result.get("sessions"))):
+            item = _listed(info)
+            if item is not None and (cwd is None or info.get("cwd") == cwd):
+                found.setdefault(item.key[1], item)
+        cursor = text(result.get("nextCursor"))
+        is_last = cursor is None or cursor == params.get("cursor")
+        if not reply.is_success or is_last or conn.at_us >= until_us:
+            break
+        params = {**params, "cursor": cursor}
+    known: set[str] = yield Known(tuple(found))
+    return [item for session_id, item in found.items() if session_id not in known]
+
+
+def _listed(info: dict[str, Any]) -> Listed | None:
+    session_id, cwd = text(info.get("sessionId")), text(info.get("cwd"))
+    if session_id is None or cwd is None or _is_of_sub_agent(info):
+        return None
+    at_us = read_time(text(info.get("updatedAt")))
+    told = {**info, "updatedAt": write_time(at_us)} if at_us else info
+    meta = {**table(info.get("_meta")), "rekindle": {"isRecorded": False}}
+    return Listed((at_us, session_id), {**told, "_meta": meta})
+
+
+def _is_of_sub_agent(info: dict[str, Any]) -> bool:
+    """Tell whether an agent marks a session as one of its own making. There is no standard way."""
+    meta = table(info.get("_meta"))
+    places = [info, meta, *map(table, meta.values())]
+    return any(place.get(mark) for place in places for mark in _MARKS_OF_SUB_AGENTS)

@@ -1,0 +1,100 @@
+"""What a request that uses a session needs first: an agent, and one that remembers."""
+
+from typing import Any
+
+from rekindle.core.connection import Connection
+from rekindle.core.flow import Claim, Deliver, Find, Flow, Part, Recall, Refusal, Tell, Write
+from rekindle.core.handover import as_block, compose
+from rekindle.core.params import in_use, unknown_session
+from rekindle.core.replay import as_line, handover_notice
+from rekindle.core.restart import awake
+from rekindle.core.restore import restore
+from rekindle.core.sessions import Live
+from rekindle.core.titles import title_from_prompt
+from rekindle.core.transcript import Transcript
+from rekindle.core.written import entry
+from rekindle.model import Holder, Kind, Opened, Session, Side
+from rekindle.wire.envelope import rows
+from rekindle.wire.methods import SESSION_INFO_UPDATE
+
+
+def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
+    """Let a prompt go to an agent that remembers, or that is told now."""
+    live = _open(conn, session_id)
+    yield from awake(conn)
+    holder: Holder | None = yield Claim(session_id)
+    if holder is not None:
+        raise in_use(session_id, holder)
+    session = yield from _remembered(conn, live)
+    preface: dict[str, Any] | None = None
+    if live.needs_handover:
+        transcript: Transcript = yield Recall(session_id)
+        if transcript.turns:
+            words = compose(transcript, conn.settings.handover_budget)
+            preface = as_block(words, is_embedded=conn.agent.own.takes_embedded_context)
+        yield Write([_bound(conn, live)])
+    yield Deliver(line, preface)
+    live.needs_handover = False
+    if preface is not None:
+        yield Tell([as_line(session_id, handover_notice(conn.at_us))])
+    yield from _retitled(conn, live, session, rows(params.get("prompt")))
+    return None
+
+
+def _bound(conn: Connection, live: Live) -> Opened:
+    """Return what says that the agent knows the session from now on: it is being told."""
+    agent = conn.agent.identity
+    return Opened(session_id=live.id, at_us=conn.at_us, agent_session_id=live.agent_id, agent=agent)
+
+
+def use(conn: Connection, session_id: str, line: bytes) -> Flow:
+    """Let any other request go to an agent that knows the session."""
+    live = _open(conn, session_id)
+    yield from awake(conn)
+    yield from _remembered(conn, live)
+    yield Deliver(line)
+    return None
+
+
+def forward(conn: Connection, line: bytes) -> Flow:
+    """Let a request that has to do with no session go to an agent."""
+    yield from awake(conn)
+    yield Deliver(line)
+    return None
+
+
+def _open(conn: Connection, session_id: str) -> Live:
+    live = conn.sessions.open(session_id)
+    if live is None:
+        raise unknown_session(session_id, "it is not open here; load or resume it first")
+    return live
+
+
+def _remembered(conn: Connection, live: Live) -> Part:
+    """Return the session as it is recorded, once the agent remembers it."""
+    try:
+        session: Session | None = yield Find(live.id)
+    except Refusal:
+        # Without the store a session can go on, but not come back.
+        if live.needs_restore:
+            raise
+        return None
+    if live.needs_restore:
+        if session is None:
+            raise unknown_session(live.id)
+        yield from restore(conn, session, live.setup)
+    return session
+
+
+def _retitled(conn: Connection, live: Live, session: Session | None, blocks: list[Any]) -> Part:
+    """Tell the client a title that it does not know: made of this prompt, or given elsewhere."""
+    if session is None:
+        return
+    title = session.title if session.title is not None else title_from_prompt(blocks)
+    live.is_named_by_user = session.title_source == "user"
+    if title != live.title:
+        live.title = title
+        update = {"sessionUpdate": SESSION_INFO_UPDATE, "title": title}
+        line = as_line(live.id, update)
+        yield Write([entry(conn, live.id, Side.AGENT, Kind.UPDATE, line)])
+        yield Tell([line])

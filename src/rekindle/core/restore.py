@@ -1,0 +1,171 @@
+"""Making the agent remember a session: the ladder.
+
+By its own means, if it has them: `session/resume`, else `session/load` with its replay
+swallowed. Else, or when that fails, a new session and the record handed over with the next
+prompt. What an agent advertises proves little, so each step is judged by what happens: an
+error leads to the next one, an answer that names another session too, and so does a load
+after which too little was told of a session that has a history.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from rekindle.core.connection import Connection
+from rekindle.core.flow import Ask, Part, Pause, Recall, Refusal, Reply
+from rekindle.core.params import refusal_of
+from rekindle.core.sessions import Hearing, Live, Told
+from rekindle.core.transcript import Transcript
+from rekindle.model import NOBODY, AgentIdentity, Session
+from rekindle.wire import methods
+from rekindle.wire.envelope import AUTH_REQUIRED, INTERNAL_ERROR, rows, table, text
+
+_PATIENCE_US = 60_000_000
+_LOOK_AGAIN_US = 100_000
+_LOOKS_WITHOUT_NEWS = 10
+_MOST_LOOKS = 100
+
+
+class Restored(StrEnum):
+    """How a session came back."""
+
+    LIVE = "live"
+    NATIVE = "native"
+    HANDOVER = "handover"
+
+
+def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
+    """Restore `session`; return how, and the agent's answer. Raises Refusal."""
+    live = conn.sessions.bind(session.id, session.agent_session_id)
+    live.setup = setup
+    live.title, live.is_named_by_user = session.title, session.title_source == "user"
+    live.hearing, live.is_restoring, live.is_closed = Hearing.SWALLOW, True, False
+    live.needs_restore = True
+    try:
+        answer = yield from _natively(conn, session, live)
+        if answer is not None:
+            live.needs_restore = live.needs_handover = False
+            return Restored.NATIVE, answer
+        answer = yield from _anew(conn, session, live)
+        live.needs_restore, live.needs_handover = False, True
+        return Restored.HANDOVER, answer
+    finally:
+        live.is_restoring = False
+
+
+def settle(live: Live, turns: int) -> Part:
+    """Wait for a history that is told late; return whether enough of it was told."""
+    told, quiet, is_late = live.told.lines, 0, False
+    for _ in range(_MOST_LOOKS):
+        # What comes late comes in bursts: one quiet moment, and it is over.
+        is_told = _is_whole(live.told, turns) and (quiet > 0 or not is_late)
+        if is_told or quiet == _LOOKS_WITHOUT_NEWS:
+            break
+        yield Pause(_LOOK_AGAIN_US)
+        is_news = live.told.lines != told
+        is_late = is_late or is_news
+        quiet = 0 if is_news else quiet + 1
+        told = live.told.lines
+    return live.told.has_answers or 0 < turns <= live.told.user_messages
+
+
+def can_restore_natively(conn: Connection, session: Session) -> bool:
+    """Tell whether the agent may have that session, and the means to bring it back."""
+    own = conn.agent.own
+    has_means = own.offers(methods.RESUME) or own.offers(methods.LOAD)
+    is_there = session.agent_session_id != NOBODY
+    return has_means and is_there and is_same_agent(conn.agent.identity, session.agent)
+
+
+def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
+    """Tell whether two are one agent, by what they call themselves, else by their program."""
+    if one.name is not None and other.name is not None:
+        return one.name == other.name
+    return one.program == other.program
+
+
+def _natively(conn: Connection, session: Session, live: Live) -> Part:
+    if not can_restore_natively(conn, session):
+        return None
+    for method in (methods.RESUME, methods.LOAD):
+        if not conn.agent.own.offers(method):
+            continue
+        live.told = Told()
+        params = {"sessionId": session.agent_session_id, **live.setup}
+        reply: Reply = yield Ask(method, params, _PATIENCE_US)
+        pass_on_what_only_the_user_can_solve(reply)
+        if not reply.is_success or names_another(reply, session.agent_session_id):
+            continue
+        if method == methods.LOAD and session.turns > 0:
+            remembers: bool = yield from settle(live, session.turns)
+            if not remembers:
+                continue
+        return table(reply.result)
+    return None
+
+
+def _anew(conn: Connection, session: Session, live: Live) -> Part:
+    if not conn.settings.may_hand_over:
+        raise no_handover(session.id)
+    with conn.naming():
+        answer: dict[str, Any] = yield from begin(live.setup)
+        agent_id = str(answer["sessionId"])
+        conn.sessions.bind(session.id, agent_id)
+    transcript: Transcript = yield Recall(session.id)
+    return (yield from _as_it_was_set(agent_id, answer, transcript))
+
+
+def begin(setup: dict[str, Any]) -> Part:
+    """Have the agent make a session; return its answer. Raises Refusal."""
+    reply: Reply = yield Ask(methods.NEW, setup)
+    answer = table(reply.result)
+    if not reply.is_success or text(answer.get("sessionId")) is None:
+        raise refusal_of(reply, "begin a session")
+    return answer
+
+
+def no_handover(session_id: str) -> Refusal:
+    """Return the refusal of a session that the agent would have to be told of."""
+    return Refusal(
+        INTERNAL_ERROR,
+        "the agent does not remember this session, and --no-handover forbids to tell it",
+        {"sessionId": session_id},
+    )
+
+
+def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript) -> Part:
+    """Set the mode and the options of a new session to what they were in the old one."""
+    modes = table(answer.get("modes"))
+    mode = table(transcript.state.get("current_mode_update")).get("currentModeId")
+    offered = [table(it).get("id") for it in rows(modes.get("availableModes"))]
+    if mode in offered and mode != modes.get("currentModeId"):
+        reply: Reply = yield Ask(methods.SET_MODE, {"sessionId": agent_id, "modeId": mode})
+        if reply.is_success:
+            answer = {**answer, "modes": {**modes, "currentModeId": mode}}
+    wanted = rows(table(transcript.state.get("config_option_update")).get("configOptions"))
+    values = {table(it).get("id"): table(it).get("currentValue") for it in wanted}
+    for option in map(table, rows(answer.get("configOptions"))):
+        name, value = option.get("id"), values.get(option.get("id"))
+        if value is not None and value != option.get("currentValue"):
+            params = {"sessionId": agent_id, "configId": name, "value": value}
+            params |= {"type": "boolean"} if isinstance(value, bool) else {}
+            reply = yield Ask(methods.SET_CONFIG_OPTION, params)
+            options = table(reply.result).get("configOptions")
+            if isinstance(options, list):
+                answer = {**answer, "configOptions": options}
+    return answer
+
+
+def _is_whole(told: Told, turns: int) -> bool:
+    return told.has_answers and told.user_messages >= max(turns, 1)
+
+
+def names_another(reply: Reply, asked: str) -> bool:
+    """Tell whether the agent speaks of another session than it was asked for."""
+    named = table(reply.result).get("sessionId")
+    return named is not None and named != asked
+
+
+def pass_on_what_only_the_user_can_solve(reply: Reply) -> None:
+    """Raise Refusal if the agent wants the user to sign in."""
+    if table(reply.error).get("code") == AUTH_REQUIRED:
+        raise refusal_of(reply, "restore the session")

@@ -1,0 +1,126 @@
+"""The sessions in use on one connection, and under which id the agent knows each."""
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+from rekindle.model import NOBODY
+
+
+class Hearing(StrEnum):
+    """What becomes of what the agent says of a session."""
+
+    LIVE = "live"
+    """It is recorded and passed on."""
+    SWALLOW = "swallow"
+    """It is history that we have: neither."""
+    LEARN = "learn"
+    """It is history that we do not have and the client did not ask for: only recorded."""
+
+
+class Told(Struct):
+    """What the agent has told of a session's history, since it was asked to."""
+
+    lines: int = 0
+    user_messages: int = 0
+    has_answers: bool = False
+    last_kind: str = ""
+
+    def add(self, kind: str, *, is_user: bool) -> None:
+        """Take one more update into account."""
+        self.lines += 1
+        self.user_messages += is_user and self.last_kind != kind
+        self.has_answers = self.has_answers or not is_user
+        self.last_kind = kind
+
+
+class Live(Struct):
+    """What has to be remembered of a session while it is in use."""
+
+    id: str
+    """The client's name for it, which never changes."""
+    agent_id: str
+    hearing: Hearing = Hearing.LIVE
+    told: Told = field(default_factory=Told)
+    is_restoring: bool = False
+    held: list[bytes] = []
+    """What the agent said before the client could know the session, or of its state meanwhile."""
+    needs_restore: bool = False
+    """Whether the agent that knew it has ended."""
+    needs_handover: bool = False
+    """Whether the next prompt has to carry the record."""
+    is_closed: bool = False
+    """Whether the client has closed it, and the agent cannot be told."""
+    setup: dict[str, Any] = {}
+    """What it was last opened with: secrets and all, so never recorded."""
+    title: str | None = None
+    """As the client knows it."""
+    is_named_by_user: bool = False
+
+
+class Sessions:
+    """Finds a session by either side's id."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Live] = {}
+        self._by_agent_id: dict[str, Live] = {}
+        self._early: dict[str, list[bytes]] = {}
+
+    def get(self, session_id: str | None) -> Live | None:
+        """Return the session that the client calls so."""
+        return self._by_id.get(session_id) if session_id is not None else None
+
+    def open(self, session_id: str | None) -> Live | None:
+        """Return it only if the client may use it."""
+        live = self.get(session_id)
+        return None if live is None or live.is_closed else live
+
+    def of_agent(self, agent_id: str | None) -> Live | None:
+        """Return the session that the agent calls so."""
+        return self._by_agent_id.get(agent_id) if agent_id is not None else None
+
+    def bind(self, session_id: str, agent_id: str) -> Live:
+        """Make the two ids mean one session."""
+        live = self._by_id.get(session_id)
+        if live is None:
+            live = self._by_id[session_id] = Live(id=session_id, agent_id=agent_id)
+        if self._by_agent_id.get(live.agent_id) is live:
+            del self._by_agent_id[live.agent_id]
+        live.agent_id = agent_id
+        if agent_id != NOBODY:
+            self._by_agent_id[agent_id] = live
+        live.held += self._early.pop(agent_id, [])
+        return live
+
+    def drop(self, session_id: str) -> None:
+        """Forget a session."""
+        live = self._by_id.pop(session_id, None)
+        if live is not None and self._by_agent_id.get(live.agent_id) is live:
+            del self._by_agent_id[live.agent_id]
+
+    def hold_early(self, agent_id: str, line: bytes) -> None:
+        """Keep what is said of a session that has no name yet."""
+        self._early.setdefault(agent_id, []).append(line)
+
+    def take_held(self, *, are_all_named: bool) -> list[bytes]:
+        """Return, and drop, what was held back and may now be said."""
+        lines: list[bytes] = []
+        for live in self._by_id.values():
+            if not live.is_restoring:
+                lines += live.held
+                live.held.clear()
+        if are_all_named:
+            lines += [line for held in self._early.values() for line in held]
+            self._early.clear()
+        return lines
+
+    def agent_ended(self) -> None:
+        """Remember that nobody at the other end knows these sessions any more."""
+        for live in list(self._by_id.values()):
+            if live.is_closed:
+                self.drop(live.id)
+            live.needs_restore = True
+            live.held.clear()
+        self._by_agent_id.clear()
+        self._early.clear()

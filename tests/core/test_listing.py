@@ -1,0 +1,112 @@
+"""Paging through `session/list`, whatever is written meanwhile."""
+
+import json
+from typing import Any
+
+from hypothesis import given, strategies as st
+
+from playbook import Playbook
+from rekindle.core.listing import PAGE_SIZE, read_time, write_time
+from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch
+
+Json = dict[str, Any]
+
+
+def write(book: Playbook, session_id: str, at_us: int) -> None:
+    agent = AgentIdentity(command=("agent",))
+    prompt = Stretch(
+        session_id=session_id, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}"
+    )
+    opened = Opened(session_id=session_id, at_us=at_us, agent=agent, cwd="/p", directories=("/q",))
+    book.record.store.write([opened, prompt])
+
+
+def ask(book: Playbook, params: Json, theirs: list[Json] | None = None) -> Json:
+    """Return the answer to `session/list`, where the agent lists `theirs`."""
+    request = {"id": 1, "method": "session/list", "params": params}
+    book.receive(Side.CLIENT, [json.dumps(request)])
+    while book.out[-1].startswith("*"):
+        book.out.pop()
+    if book.out[-1].startswith("<a "):
+        asked = json.loads(book.out[-1][3:])
+        answer = {"id": asked["id"], "result": {"sessions": theirs}}
+        book.receive(Side.AGENT, [json.dumps(answer)])
+    return json.loads(book.out[-1][3:])["result"]
+
+
+@given(
+    ours=st.lists(st.integers(1, 200), min_size=45, max_size=130),
+    theirs=st.lists(st.integers(1, 200), max_size=70),
+    written=st.lists(st.integers(1, 300), max_size=5),
+)
+def test_pages_hold_each_session_once_whatever_is_written_between_them(
+    ours: list[int], theirs: list[int], written: list[int]
+) -> None:
+    book = Playbook()
+    book.do_agent("Fake list load")
+    for number, at_us in enumerate(ours):
+        write(book, f"s{number}", at_us)
+    # The agent lists some of ours, too.
+    listed = [
+        {"sessionId": f"{name}{number}", "cwd": "/p", "updatedAt": write_time(at_us * 1000)}
+        for name in ("a", "s")
+        for number, at_us in enumerate(theirs)
+    ]
+    expected = {f"s{number}" for number in range(len(ours))}
+    expected |= {info["sessionId"] for info in listed}
+    seen: list[str] = []
+    params: Json = {}
+    while True:
+        result = ask(book, params, listed)
+        assert len(result["sessions"]) <= PAGE_SIZE
+        seen += [info["sessionId"] for info in result["sessions"]]
+        if "nextCursor" not in result:
+            break
+        params = {"cursor": result["nextCursor"]}
+        for at_us in written:
+            write(book, f"other{at_us}", 1_000_000 + at_us)
+    assert sorted(seen) == sorted(expected)
+
+
+def test_an_agent_that_never_comes_to_an_end_is_not_heard_to_it() -> None:
+    book = Playbook()
+    book.do_agent("Fake list load")
+    book.receive(Side.CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
+    for number in range(1, 21):
+        sessions = [{"sessionId": f"s{number}", "cwd": "/p"}]
+        result = {"sessions": sessions, "nextCursor": str(number)}
+        book.receive(Side.AGENT, [json.dumps({"id": f"rekindle-{number}", "result": result})])
+    assert len(json.loads(book.out[-1][3:])["result"]["sessions"]) == 20
+
+
+def test_what_is_told_of_a_session_of_ours() -> None:
+    book = Playbook()
+    book.do_agent("Fake")
+    write(book, "s1", 1_700_000_000_123_000)
+    assert ask(book, {})["sessions"] == [
+        {
+            "sessionId": "s1",
+            "cwd": "/p",
+            "additionalDirectories": ["/q"],
+            "updatedAt": "2023-11-14T22:13:20.123+00:00",
+            "_meta": {
+                "rekindle": {
+                    "agent": "agent",
+                    "messageCount": 0,
+                    "turnCount": 0,
+                    "restoresNatively": False,
+                }
+            },
+        }
+    ]
+
+
+@given(st.integers(1, 4_000_000_000_000))
+def test_times_are_read_as_they_were_written(at_ms: int) -> None:
+    assert read_time(write_time(at_ms * 1000)) == at_ms * 1000
+
+
+def test_a_time_without_a_zone_is_taken_as_utc() -> None:
+    assert read_time("2026-01-01T00:00:00") == read_time("2026-01-01T01:00:00+01:00") > 0
+    assert read_time("0001-01-01T00:00:00+14:00") <= 0
+    assert read_time("soon") == read_time(None) == 0
