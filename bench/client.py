@@ -35,6 +35,16 @@ class Client:
         params = {"cwd": "/home/user/project", "mcpServers": []}
         self.session_id = self._call("session/new", params)["sessionId"]
 
+    def begin(self, *, is_named: bool) -> None:
+        """Have a first turn, after which Rekindle tells the session's name."""
+        self._prompt("stream chunks 0 0")
+        data = b""
+        while data.count(b"\n") < 1 + is_named:
+            data += self._read(_READ)
+        answer, *rest = data.splitlines()
+        if b"end_turn" not in answer or any(b"session_info_update" not in line for line in rest):
+            raise WrongResult(f"not what a first turn brings: {data!r}")
+
     def stream(self, what: str, count: int, *, is_flushed: bool = False) -> Came:
         """Have updates streamed, each flushed or not; return when they came."""
         period = lines.stream(what, self.session_id)

@@ -29,7 +29,7 @@ def stream(setup: str, store: Path, what: str, count: int, *, is_flushed: bool =
     """Return how many updates, and how much text, come through in a second, once all is warm."""
     warm_up = count // 10
     with connected(setup, store) as connection:
-        client = _ready(connection.client)
+        client = _ready(connection.client, setup)
         client.stream(what, warm_up, is_flushed=is_flushed)
         came = client.stream(what, count, is_flushed=is_flushed)
     if setup == "rekindle":
@@ -49,7 +49,7 @@ def round_trips(setup: str, store: Path, what: str, count: int, cores: int) -> F
     with ExitStack() as stack:
         if cores == 1:
             stack.enter_context(staying_on(first))
-        client = _ready(stack.enter_context(connected(setup, store)).client)
+        client = _ready(stack.enter_context(connected(setup, store)).client, setup)
         stack.enter_context(staying_on(first))
         agent_core = first if cores == 1 else last
         client.ask(what, warm_up, agent_core)
@@ -92,9 +92,10 @@ def writers(number: int, store: Path, count: int) -> Figures:
     return {"rate": count / taken, "lost": count - found}
 
 
-def _ready(client: Client) -> Client:
+def _ready(client: Client, setup: str = "rekindle") -> Client:
     client.initialize()
     client.new_session()
+    client.begin(is_named=setup == "rekindle")
     return client
 
 

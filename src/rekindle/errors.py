@@ -7,7 +7,9 @@ RekindleError
     ├── StoreUnavailable    not now: locked, full, unwritable, gone; later it may work
     ├── StoreTooNew         written by a newer Rekindle; left untouched
     ├── SessionNotFound     no session has that id
-    └── SessionAmbiguous    several sessions begin with that id
+    ├── SessionAmbiguous    several sessions begin with that id
+    ├── SessionInUse        another process drives it
+    └── SessionPurged       nothing is left of it
 
 Messages name the thing and the remedy, in lower case and without a full stop.
 """
@@ -65,3 +67,19 @@ class SessionAmbiguous(StoreError):
         super().__init__(f"{prefix!r} fits {len(matches)} sessions ({some}): give more of the id")
         self.prefix = prefix
         self.matches = tuple(matches)
+
+
+class SessionInUse(StoreError):
+    """Another process drives the session."""
+
+    def __init__(self, session_id: str, pid: int, host: str) -> None:
+        super().__init__(
+            f"session {session_id} is in use by process {pid} on {host}: close it first"
+        )
+
+
+class SessionPurged(StoreError):
+    """Nothing is left of the session."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id} was purged: nothing is left to bring back")

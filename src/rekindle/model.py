@@ -224,5 +224,6 @@ class Page(Struct, frozen=True, kw_only=True):
     before: tuple[int, str] | None = None
     """`(updated_us, id)` of the last session of the page before this one."""
     with_archived: bool = False
-    with_deleted: bool = False
+    deleted: bool = False
+    """Those that were deleted, instead of those that are there."""
     with_strays: bool = False

@@ -130,6 +130,7 @@ def test_the_json_of_a_session_is_complete(store: Path) -> None:
         "archivedAt": None,
         "deletedAt": None,
         "turns": 1,
+        "messages": 1,
         "entries": 9,
     }
 

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from playbook import Playbook
@@ -34,6 +35,7 @@ def ask(book: Playbook, params: Json, theirs: list[Json] | None = None) -> Json:
     return json.loads(book.out[-1][3:])["result"]
 
 
+@pytest.mark.requirement(23)
 @given(
     ours=st.lists(st.integers(1, 200), min_size=45, max_size=130),
     theirs=st.lists(st.integers(1, 200), max_size=70),
@@ -79,6 +81,7 @@ def test_an_agent_that_never_comes_to_an_end_is_not_heard_to_it() -> None:
     assert len(json.loads(book.out[-1][3:])["result"]["sessions"]) == 20
 
 
+@pytest.mark.requirement(22, 26)
 def test_what_is_told_of_a_session_of_ours() -> None:
     book = Playbook()
     book.do_agent("Fake")

@@ -58,6 +58,13 @@ UPDATES = st.one_of(
         lambda mode: {"sessionUpdate": "current_mode_update", "currentModeId": mode},
         st.sampled_from(["ask", "code"]),
     ),
+    st.sampled_from(
+        [
+            {"sessionUpdate": "session_info_update", "title": "A"},
+            {"sessionUpdate": "session_info_update", "title": None},
+            {"sessionUpdate": "session_info_update", "updatedAt": "2026-01-01T00:00:00Z"},
+        ]
+    ),
     st.just({"sessionUpdate": "available_commands_update", "availableCommands": []}),
     st.just({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
     st.just({"sessionUpdate": "notice", "severity": "info", "title": "x"}),
@@ -88,6 +95,7 @@ def one_turn(*updates: Json, ended: bool = True) -> Transcript:
     return fold(record([([{"type": "text", "text": "Go"}], list(updates))], ended=ended))
 
 
+@pytest.mark.requirement(13, 25, 36)
 @given(TURNS)
 def test_replay_equals_live(turns: list[tuple[list[Json], list[Json]]]) -> None:
     live, told = Editor(), Editor()
@@ -101,6 +109,7 @@ def test_replay_equals_live(turns: list[tuple[list[Json], list[Json]]]) -> None:
     assert told.state == live.state
 
 
+@pytest.mark.requirement(35)
 @given(TURNS)
 def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
     turns: list[tuple[list[Json], list[Json]]],
@@ -121,6 +130,7 @@ def test_chunks_are_told_as_one() -> None:
     assert message["content"]["text"] == "x" * 5000
 
 
+@pytest.mark.requirement(33)
 @pytest.mark.parametrize("status", ["pending", "in_progress", None])
 def test_a_tool_call_that_never_ended_has_failed(status: str | None) -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "status": status}

@@ -71,6 +71,7 @@ def relay_with(session: str) -> Relay:
     if session != "unknown":
         book.do_open("a")
     if session == "in a turn":
+        book.do_said("a Hello | Hi")
         book.receive(Side.CLIENT, [PROMPT.decode()])
     return book.relay
 

@@ -31,7 +31,11 @@ class Client:
         self._ids = 0
         self._reader = threading.Thread(target=self._read)
         if read:
-            self._reader.start()
+            self.start_reading()
+
+    def start_reading(self) -> None:
+        """Begin to take in what comes."""
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout

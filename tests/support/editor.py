@@ -31,7 +31,8 @@ class Editor:
         elif kind.startswith("_"):
             self.timeline.append({"is": kind, **update})
         elif kind != "notice":
-            self.state[kind] = {k: v for k, v in update.items() if k != "_meta"}
+            known = self.state.get(kind, {}) if kind == "session_info_update" else {}
+            self.state[kind] = known | {k: v for k, v in update.items() if k != "_meta"}
 
     def _chunk(self, role: str, update: Json) -> None:
         name = update.get("messageId")

@@ -8,6 +8,7 @@ A script is what both sides say, and what came of it:
     wait SECONDS    time passes
     ended CODE|SIGNAL LAST WORDS     the agent ends
 
+    meets NUMBERS   the requirements that the script is about
     with FLAGS      strict, no-handover, takeover: what the user asked for
     agent NAME METHODS       the agent has answered `initialize`, and offers these
     open ID [MODE]           a session was made in /p
@@ -134,6 +135,9 @@ class Playbook:
     def do_with(self, flags: str) -> None:
         self.flags |= set(flags.split())
         self.start()
+
+    def do_meets(self, _: str) -> None:
+        """Name the requirements that this script is about."""
 
     def do_agent(self, words: str) -> None:
         name, *offered = words.split()

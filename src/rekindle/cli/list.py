@@ -27,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, default=50, metavar="N", help="at most N (default: %(default)d)"
     )
+    parser.add_argument(
+        "--deleted", action="store_true", help="those that were deleted and can be brought back"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -38,6 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
         cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
         agent=arguments.agent,
         limit=arguments.limit,
+        deleted=arguments.deleted,
     )
     with open_for_reading(arguments.store) as store:
         sessions = store.sessions(page)
@@ -73,6 +77,7 @@ def describe(session: Session) -> dict[str, Any]:
         "archivedAt": iso(session.archived_us) if session.archived_us else None,
         "deletedAt": iso(session.deleted_us) if session.deleted_us else None,
         "turns": session.turns,
+        "messages": session.messages,
         "entries": session.last_seq,
     }
 

@@ -19,6 +19,11 @@ def add_store_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", help="which store: a path or sqlite:///path")
 
 
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """Let a session be named."""
+    parser.add_argument("session", metavar="SESSION", help="its id, or the beginning of it")
+
+
 def open_for_reading(option: str | None) -> Store:
     """Open the store. Where nothing was recorded yet, the usual one counts as empty.
 

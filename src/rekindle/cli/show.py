@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rekindle.cli.list import describe
-from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.reading import add_session, add_store_option, open_for_reading
 from rekindle.cli.words import (
     agent_name,
     clock,
@@ -58,7 +58,7 @@ _Line = tuple[str, str]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     add_store_option(parser)
-    parser.add_argument("session", metavar="SESSION", help="its id, or the beginning of it")
+    add_session(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -148,7 +148,7 @@ def _with_users_title(live: Live, line: bytes) -> bytes:
     if "title" not in update:
         return line
     if not live.is_named_by_user:
-        live.title = text(update["title"])
+        live.title, live.new_title = text(update["title"]), None
         return line
     rest = {name: value for name, value in update.items() if name != "title"}
     return encode({**whole, "params": {**params, "update": rest}})

@@ -97,8 +97,7 @@ def load(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session: Session | None = yield from _entitled(conn, methods.LOAD, session_id, setup)
     if session is None:
         return (yield from _adopted(conn, methods.LOAD, session_id, setup))
-    how, answer = yield from _restored(conn, session, setup)
-    transcript: Transcript = yield Recall(session_id)
+    how, answer, transcript = yield from _restored(conn, session, setup)
     result = opened(answer, how, transcript)
     yield from _noted(conn, methods.LOAD, session_id, result, transcript)
     is_running = conn.requests.is_open(methods.PROMPT, session_id)
@@ -115,8 +114,7 @@ def resume(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session: Session | None = yield from _entitled(conn, methods.RESUME, session_id, setup)
     if session is None:
         return (yield from _adopted(conn, methods.RESUME, session_id, setup))
-    how, answer = yield from _restored(conn, session, setup)
-    transcript: Transcript = yield Recall(session_id)
+    how, answer, transcript = yield from _restored(conn, session, setup)
     result = opened(answer, how, transcript)
     yield from _noted(conn, methods.RESUME, session_id, result, transcript)
     return result
@@ -148,13 +146,18 @@ def _entitled(conn: Connection, method: str, session_id: str, setup: dict[str, A
 
 
 def _restored(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
+    """Restore a session; return how, the agent's answer, and the transcript."""
     # Agents find their sessions by the folder, as it was spelled when they were made.
     setup = {**setup, "cwd": session.cwd}
     live = conn.sessions.get(session.id)
     if live is not None and not live.needs_restore:
         live.setup, live.is_closed = setup, False
-        return Restored.LIVE, {}
-    return (yield from restore(conn, session, setup))
+        how, answer, transcript = Restored.LIVE, {}, None
+    else:
+        how, answer, transcript = yield from restore(conn, session, setup)
+    if transcript is None:
+        transcript = yield Recall(session.id)
+    return how, answer, transcript
 
 
 def _adopted(conn: Connection, method: str, session_id: str, setup: dict[str, Any]) -> Part:

@@ -12,10 +12,8 @@ from rekindle.core.restore import restore
 from rekindle.core.sessions import Live
 from rekindle.core.titles import title_from_prompt
 from rekindle.core.transcript import Transcript
-from rekindle.core.written import entry
-from rekindle.model import Holder, Kind, Opened, Session, Side
+from rekindle.model import Holder, Opened, Session
 from rekindle.wire.envelope import rows
-from rekindle.wire.methods import SESSION_INFO_UPDATE
 
 
 def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
@@ -37,7 +35,7 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
     live.needs_handover = False
     if preface is not None:
         yield Tell([as_line(session_id, handover_notice(conn.at_us))])
-    yield from _retitled(conn, live, session, rows(params.get("prompt")))
+    _retitle(live, session, rows(params.get("prompt")))
     return None
 
 
@@ -86,15 +84,10 @@ def _remembered(conn: Connection, live: Live) -> Part:
     return session
 
 
-def _retitled(conn: Connection, live: Live, session: Session | None, blocks: list[Any]) -> Part:
-    """Tell the client a title that it does not know: made of this prompt, or given elsewhere."""
+def _retitle(live: Live, session: Session | None, blocks: list[Any]) -> None:
+    """Note a title that the client does not know: made of this prompt, or given elsewhere."""
     if session is None:
         return
     title = session.title if session.title is not None else title_from_prompt(blocks)
     live.is_named_by_user = session.title_source == "user"
-    if title != live.title:
-        live.title = title
-        update = {"sessionUpdate": SESSION_INFO_UPDATE, "title": title}
-        line = as_line(live.id, update)
-        yield Write([entry(conn, live.id, Side.AGENT, Kind.UPDATE, line)])
-        yield Tell([line])
+    live.new_title = title if title != live.title else None

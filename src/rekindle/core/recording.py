@@ -250,6 +250,10 @@ class Recording:
             if session_id in self._sessions:
                 self._keep(session_id, side, Kind.OPAQUE, line)
 
+    def news(self, session_id: str, line: bytes) -> None:
+        """See an update of ours."""
+        self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
+
     def outcome(self, session_id: str, line: bytes) -> None:
         """See an answer to a question for permission that is given in the client's place."""
         self._keep(session_id, Side.CLIENT, Kind.OUTCOME, line)

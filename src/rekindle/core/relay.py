@@ -17,6 +17,8 @@ from rekindle.core.ended import AgentEnded
 from rekindle.core.flow import Cancel, Deed, Deliver, Refusal, Tell, ToRunner, Write
 from rekindle.core.from_agent import FromAgent
 from rekindle.core.from_client import FromClient
+from rekindle.core.replay import as_line
+from rekindle.core.sessions import Live
 from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
@@ -112,7 +114,18 @@ class Relay:
             self._client.release()
         elif asked.method == methods.PROMPT:
             self._desk.conn.agent.deaths = 0
+            self._tell_title(self._desk.conn.sessions.get(asked.session_id))
             self._conductor.turn_ended()
+
+    def _tell_title(self, live: Live | None) -> None:
+        """Tell the client a title that it does not know yet."""
+        if live is None or live.new_title is None:
+            return
+        live.title, live.new_title = live.new_title, None
+        update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": live.title}
+        line = as_line(live.id, update)
+        self._desk.recording.news(live.id, line)
+        self._desk.tell(line)
 
     # -- for the flows ------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from rekindle.core.transcript import (
-    PLAIN_TEXT,
     Handover,
     Item,
     Message,
@@ -102,9 +101,14 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool) -> Iterator[Update
     match item:
         case Message():
             kind = _KINDS[item.role]
-            for block in item.blocks or _nothing_said(item):
-                for piece in _pieces(block):
-                    yield {"sessionUpdate": kind, "messageId": message_id(item), "content": piece}
+            is_empty = True
+            for piece in item.pieces(_LONGEST_TEXT):
+                is_empty = False
+                yield {"sessionUpdate": kind, "messageId": message_id(item), "content": piece}
+            if is_empty and item.role is Role.USER:
+                # An empty message of the user's still begins a turn.
+                nothing = {"type": "text", "text": ""}
+                yield {"sessionUpdate": kind, "messageId": message_id(item), "content": nothing}
         case ToolCall():
             yield _tool_call(item, terminals, is_over=is_over)
         case Handover():
@@ -120,21 +124,6 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool) -> Iterator[Update
                 "messageId": f"rekindle-{item.seq}",
                 "content": {"type": "text", "text": words},
             }
-
-
-def _nothing_said(message: Message) -> list[dict[str, Any]]:
-    """Return what stands for an empty message: the user's still begins a turn."""
-    return [{"type": "text", "text": ""}] if message.role is Role.USER else []
-
-
-def _pieces(block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Cut plain text that is too long for one line."""
-    words = block.get("text")
-    if not isinstance(words, str) or len(words) <= _LONGEST_TEXT or block.keys() != PLAIN_TEXT:
-        yield block
-        return
-    for start in range(0, len(words), _LONGEST_TEXT):
-        yield {"type": "text", "text": words[start : start + _LONGEST_TEXT]}
 
 
 def _tool_call(call: ToolCall, terminals: Terminals, *, is_over: bool) -> Update:

@@ -34,7 +34,10 @@ class Restored(StrEnum):
 
 
 def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
-    """Restore `session`; return how, and the agent's answer. Raises Refusal."""
+    """Restore `session`; return how, and the agent's answer. Raises Refusal.
+
+    Also return the transcript, if it had to be read for that.
+    """
     live = conn.sessions.bind(session.id, session.agent_session_id)
     live.setup = setup
     live.title, live.is_named_by_user = session.title, session.title_source == "user"
@@ -44,10 +47,10 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
         answer = yield from _natively(conn, session, live)
         if answer is not None:
             live.needs_restore = live.needs_handover = False
-            return Restored.NATIVE, answer
-        answer = yield from _anew(conn, session, live)
+            return Restored.NATIVE, answer, None
+        answer, transcript = yield from _anew(conn, session, live)
         live.needs_restore, live.needs_handover = False, True
-        return Restored.HANDOVER, answer
+        return Restored.HANDOVER, answer, transcript
     finally:
         live.is_restoring = False
 
@@ -111,7 +114,8 @@ def _anew(conn: Connection, session: Session, live: Live) -> Part:
         agent_id = str(answer["sessionId"])
         conn.sessions.bind(session.id, agent_id)
     transcript: Transcript = yield Recall(session.id)
-    return (yield from _as_it_was_set(agent_id, answer, transcript))
+    answer = yield from _as_it_was_set(agent_id, answer, transcript)
+    return answer, transcript
 
 
 def begin(setup: dict[str, Any]) -> Part:

@@ -56,6 +56,8 @@ class Live(Struct):
     """What it was last opened with: secrets and all, so never recorded."""
     title: str | None = None
     """As the client knows it."""
+    new_title: str | None = None
+    """One that the client is told when the turn has ended, unless the agent gives one first."""
     is_named_by_user: bool = False
 
 

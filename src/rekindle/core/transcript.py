@@ -10,17 +10,18 @@ by the agent. The answer ends it; from version 2 on, the state `idle` does. A tu
 an end was cut off, or is still going on.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
-from msgspec import UNSET, Struct
+import msgspec
+from msgspec import UNSET, MsgspecError, Struct, field
 
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
 from rekindle.wire.envelope import members, peek, request_key, rows, table, text
 
-_WORDS_A_PASSAGE = 1024
+_WORDS_A_PASSAGE = 128
 PLAIN_TEXT = frozenset({"type", "text"})
 
 
@@ -46,14 +47,18 @@ class Message(Struct, kw_only=True):
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
         if block.get("type") == "text" and block.keys() == PLAIN_TEXT:
-            self._words.append(text(block["text"]) or "")
-            if len(self._words) >= _WORDS_A_PASSAGE:
-                # A long answer may come as a million chunks, each an object of its own.
-                self._passages.append("".join(self._words))
-                self._words.clear()
+            self.add_text(text(block["text"]) or "")
         else:
             self._end_text()
             self._done.append(block)
+
+    def add_text(self, words: str) -> None:
+        """Append plain text."""
+        self._words.append(words)
+        if len(self._words) >= _WORDS_A_PASSAGE:
+            # A long answer may come as a million chunks, each an object of its own.
+            self._passages.append("".join(self._words))
+            self._words.clear()
 
     def replace(self, blocks: list[Any]) -> None:
         """Let these blocks stand for all there were."""
@@ -69,6 +74,18 @@ class Message(Struct, kw_only=True):
         self._end_text()
         return self._done
 
+    def pieces(self, longest: int) -> Iterator[dict[str, Any]]:
+        """Yield the content blocks, with plain text cut into pieces of at most `longest`.
+
+        A long text is not put together for it.
+        """
+        for block in self._done:
+            if block.keys() == PLAIN_TEXT:
+                yield from map(_plain, _cut([text(block["text"]) or ""], longest))
+            else:
+                yield block
+        yield from map(_plain, _cut([*self._passages, *self._words], longest))
+
     @property
     def text(self) -> str:
         """The words, without what is not text."""
@@ -83,6 +100,28 @@ class Message(Struct, kw_only=True):
             self._done[-1] = {"type": "text", "text": last["text"] + words}
         elif words:
             self._done.append({"type": "text", "text": words})
+
+
+def _plain(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def _cut(parts: list[str], longest: int) -> Iterator[str]:
+    """Join parts as far as they fit, and cut those that do not."""
+    held: list[str] = []
+    size = 0
+    for part in parts:
+        if held and size + len(part) > longest:
+            yield "".join(held)
+            held, size = [], 0
+        starts = range(0, max(len(part) - longest, 0), longest)
+        yield from (part[start : start + longest] for start in starts)
+        rest = part[len(starts) * longest :]
+        if rest:
+            held.append(rest)
+            size += len(rest)
+    if held:
+        yield "".join(held)
 
 
 class ToolCall(Struct, kw_only=True):
@@ -236,6 +275,22 @@ class Transcript:
     # -- updates ------------------------------------------------------------------------
 
     def _update(self, entry: Entry) -> None:
+        if not self._text_chunk(entry):
+            self._other_update(entry)
+
+    def _text_chunk(self, entry: Entry) -> bool:
+        """Fold a chunk of plain text, if it is one. Most entries are, so this way is short."""
+        try:
+            update = _decode_text_chunk(entry.line).params.update
+        except (MsgspecError, UnicodeDecodeError, RecursionError):
+            return False
+        role = _ROLES.get(update.kind)
+        if role is None or update.content.type != "text":
+            return False
+        self._find_message(entry, role, update.message_id).add_text(update.content.text)
+        return True
+
+    def _other_update(self, entry: Entry) -> None:
         update = table(_params(entry).get("update"))
         kind = text(update.get("sessionUpdate")) or ""
         role = _ROLES.get(kind)
@@ -313,7 +368,9 @@ class Transcript:
         plan.entries = rows(update.get("entries"))
 
     def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
-        self.state[kind] = update
+        # What an information leaves out stays as it was; all other kinds tell the whole.
+        known = self.state.get(kind, {}) if kind == methods.SESSION_INFO_UPDATE else {}
+        self.state[kind] = {**known, **update}
         if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
             turn = self.turns[-1]
             turn.ended_us = turn.ended_us or entry.at_us
@@ -360,6 +417,28 @@ _ROLES = {
     "agent_thought": Role.THOUGHT,
     "agent_thought_chunk": Role.THOUGHT,
 }
+
+
+class _Content(Struct, gc=False, forbid_unknown_fields=True):
+    type: str
+    text: str
+
+
+class _Chunk(Struct, gc=False):
+    kind: str = field(name="sessionUpdate")
+    content: _Content
+    message_id: str | None = field(default=None, name="messageId")
+
+
+class _Params(Struct, gc=False):
+    update: _Chunk
+
+
+class _Line(Struct, gc=False):
+    params: _Params
+
+
+_decode_text_chunk = msgspec.json.Decoder(_Line).decode
 
 
 def fold(entries: Iterable[Entry]) -> Transcript:

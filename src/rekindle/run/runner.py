@@ -36,6 +36,7 @@ STDIN, STDOUT = 0, 1
 _PATIENCE_FOR_TERMINATE = 2.0
 _LOOK_AROUND = 1.0
 _TICK = 0.05
+_LINES_AT_ONCE = 64
 
 
 class Runner:
@@ -104,10 +105,7 @@ class Runner:
                 self._relay.learn(session_id, is_recorded=self._recorder.has(session_id))
             self._recorder.record(todo.changes, sync=todo.sync)
             for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
-                lines = todo.to(side)
-                if lines:
-                    sink.put(b"\n".join(lines) + (b"" if side is unterminated else b"\n"))
-                    lines.clear()
+                _queue(todo.to(side), sink, is_terminated=side is not unterminated)
             for complaint in todo.complaints:
                 self._log.tell(complaint.text, quote=complaint.quote)
             for posed in todo.questions:
@@ -248,6 +246,19 @@ class Runner:
         while writing.is_alive() and not self._must_end:
             writing.join(_TICK)
         writing.join(_TICK)
+
+
+def _queue(lines: list[bytes], sink: Sink, *, is_terminated: bool) -> None:
+    """Queue lines for writing."""
+    if len(lines) <= _LINES_AT_ONCE:
+        if lines:
+            sink.put(b"\n".join(lines) + (b"\n" if is_terminated else b""))
+        return
+    # A long replay: let go of each line while the next is copied.
+    lines.reverse()
+    while lines:
+        line = lines.pop()
+        sink.put(line + (b"\n" if lines or is_terminated else b""))
 
 
 def _now_us() -> int:

@@ -281,7 +281,7 @@ def _fits(session: Session, page: Page) -> bool:
         and (page.agent is None or page.agent.lower() in _names(session.agent))
         and (page.before is None or _position(session) < page.before)
         and (page.with_archived or session.archived_us is None)
-        and (page.with_deleted or session.deleted_us is None)
+        and page.deleted is (session.deleted_us is not None)
         and (page.with_strays or not session.is_stray)
     )
 

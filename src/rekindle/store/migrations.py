@@ -61,7 +61,7 @@ MIGRATIONS = (
     """
     alter table session add column messages integer not null default 0;
     update session set messages = turns;
-    create index session_by_deletion on session (deleted_us) where deleted_us is not null;
+    create index session_by_deletion on session (updated_us, id) where deleted_us is not null;
     """,
 )
 

@@ -98,8 +98,7 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
         values["before_us"], values["before_id"] = page.before
     if not page.with_archived:
         conditions.append("archived_us is null")
-    if not page.with_deleted:
-        conditions.append("deleted_us is null")
+    conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
     if not page.with_strays:
         conditions.append("cwd is not null")
     return conditions, values
