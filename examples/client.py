@@ -61,6 +61,12 @@ class Client:
         self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         return self.ask("session/new", {"cwd": str(folder), "mcpServers": []})["sessionId"]
 
+    def load_session(self, session_id: str, folder: Path) -> None:
+        """Introduce ourselves, and have an earlier session told again."""
+        self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        params = {"sessionId": session_id, "cwd": str(folder), "mcpServers": []}
+        self.ask("session/load", params)
+
     def prompt(self, session_id: str, words: str) -> str:
         """Say something in a session; return why the turn ended."""
         block = {"type": "text", "text": words}

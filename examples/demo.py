@@ -1,4 +1,4 @@
-"""See Rekindle work: a conversation, everything killed in the middle, and all of it still there.
+"""See Rekindle work: a conversation, everything killed in the middle, and all of it back again.
 
 This script plays the editor. It meets Rekindle only in the commands that it shows, works in a
 temporary folder, and leaves nothing behind.
@@ -26,7 +26,7 @@ from rekindle.store.location import locate
 
 GREETING = "Hello! Help me with my notes."
 TASK = "Think, plan, then edit notes.txt: oat milk, please."
-AFTERWARDS = "Good morning! A new session, in the same store."
+AFTERWARDS = "Good morning! What did I say first?"
 LONG_ONE = "Count to 1000. I will pull the plug before you get there."
 UPDATES_BEFORE_THE_KILL = 47
 WIDTH = 80
@@ -113,6 +113,7 @@ class Editor(Client):
         self.updates = 0
         self.text = ""
         self.kill_at = -1
+        self.is_quiet = False
         self.killed: list[int] = []
         self._screen = screen
         self._home = home
@@ -129,6 +130,8 @@ class Editor(Client):
     def on_update(self, update: Json) -> None:
         """Show an update, and count it."""
         self.updates += 1
+        if self.is_quiet:
+            return
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"text": words}}:
                 self.text += words
@@ -214,11 +217,6 @@ def tell(screen: Screen, home: Path) -> None:
     screen.typed(f"kill -9 {pids}    # rekindle and the agent", "bold red", mark="$ ")
     screen.line("Both are gone, in mid-sentence. Nobody was given the time to save anything.")
 
-    screen.heading("Started again")
-    screen.typed(command, "bold green", mark="$ ")
-    with Editor(screen, command, home, environ) as again:
-        again.prompt(again.open_session(folder), AFTERWARDS)
-
     screen.heading("What is left")
     run(screen, "rekindle list", environ)
     screen.pause(0.7)
@@ -228,13 +226,33 @@ def tell(screen: Screen, home: Path) -> None:
     kept = run(screen, f"rekindle show --json {session_id[:12]}", environ, stdout=subprocess.PIPE)
     compare(screen, editor, json.loads(kept))
 
+    screen.heading("Started again")
+    screen.line("This agent has no memory at all, and no way to load a session. The editor asks")
+    screen.line("for the old one all the same, with session/load:")
+    screen.typed(command, "bold green", mark="$ ")
+    go_on(screen, Editor(screen, command, home, environ), session_id, folder)
+
     screen.heading("Your turn")
     screen.line()
     screen.line("Put Rekindle before your agent, where your editor is told how to start it:")
     screen.line("rekindle run -- your-agent", "bold green", mark="    ")
     store = str(locate(None)).replace(str(Path.home()), "~", 1)
     screen.line(f"Sessions are then kept in {store}")
-    screen.line("(Kept, listed and shown, so far: the agent itself still starts afresh.)", "dim")
+
+
+def go_on(screen: Screen, editor: Editor, session_id: str, folder: Path) -> None:
+    """Load the session in a new process, and see that the agent remembers. Raises DemoError."""
+    with editor:
+        editor.is_quiet = True
+        editor.load_session(session_id, folder)
+        editor.is_quiet = False
+        told = f"(session/load told the whole conversation again, in {editor.updates} updates.)"
+        screen.line(told, "dim")
+        editor.prompt(session_id, AFTERWARDS)
+    screen.line()
+    if GREETING not in editor.text.partition(AFTERWARDS)[2]:
+        raise DemoError("the agent does not remember")
+    screen.line("It remembers what was said to a process that is dead.", "bold green", mark="✓ ")
 
 
 def run(screen: Screen, command: str, environ: dict[str, str], stdout: int | None = None) -> str:

@@ -69,6 +69,7 @@ UPDATES = st.one_of(
     st.just({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
     st.just({"sessionUpdate": "notice", "severity": "info", "title": "x"}),
     st.just({"sessionUpdate": "_other", "x": 1}),
+    st.just({"sessionUpdate": "_other", "content": {"type": "text", "text": "x"}}),
 )
 TURNS = st.lists(st.tuples(st.lists(BLOCK, min_size=1, max_size=2), st.lists(UPDATES, max_size=8)))
 
@@ -119,7 +120,7 @@ def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
     assert first == second
     for update in first:
         assert update["_meta"]["rekindle"]["replayed"] is True
-        assert ("messageId" in update) is ("content" in update and "toolCallId" not in update)
+        assert ("messageId" in update) is update["sessionUpdate"].endswith("_chunk")
 
 
 def test_chunks_are_told_as_one() -> None:

@@ -284,7 +284,7 @@ class Transcript:
             update = _decode_text_chunk(entry.line).params.update
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             return False
-        role = _ROLES.get(update.kind)
+        role = _ROLES_OF_CHUNKS.get(update.kind)
         if role is None or update.content.type != "text":
             return False
         self._find_message(entry, role, update.message_id).add_text(update.content.text)
@@ -417,6 +417,9 @@ _ROLES = {
     "agent_thought": Role.THOUGHT,
     "agent_thought_chunk": Role.THOUGHT,
 }
+
+
+_ROLES_OF_CHUNKS = {kind: role for kind, role in _ROLES.items() if kind.endswith("_chunk")}
 
 
 class _Content(Struct, gc=False, forbid_unknown_fields=True):
