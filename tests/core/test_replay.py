@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from editor import Editor
+from playbook import Playbook
 from rekindle.core.replay import as_line, handover_notice, replay
 from rekindle.core.transcript import Transcript, fold
-from rekindle.model import Entry, Kind, Side
+from rekindle.model import Entry, Kind, Opened, Side
 from rekindle.wire.envelope import encode
 
 Json = dict[str, Any]
@@ -107,6 +108,60 @@ def test_replay_equals_live(turns: list[tuple[list[Json], list[Json]]]) -> None:
     for update in replay(fold(record(turns))):
         told.apply(update)
     assert told.shown() == live.shown()
+    assert told.state == live.state
+
+
+def heard(book: Playbook, session_id: str) -> list[Json]:
+    """Return, and forget, the updates that the client got, all of them of that session."""
+    lines = [line[3:] for line in book.out if line.startswith("<c ")]
+    book.out.clear()
+    messages = [json.loads(line) for line in lines]
+    told = [it["params"] for it in messages if it.get("method") == "session/update"]
+    assert {it["sessionId"] for it in told} <= {session_id}
+    return [it["update"] for it in told]
+
+
+@pytest.mark.requirement(13, 15)
+@given(TURNS, st.lists(st.booleans()), st.sampled_from(["s", "renamed"]))
+def test_what_the_client_is_told_again_is_what_it_saw(
+    turns: list[tuple[list[Json], list[Json]]], together: list[bool], name: str
+) -> None:
+    book = Playbook()
+    book.do_agent("Fake")
+    if name == "renamed":
+        book.record.store.write([Opened(session_id="s", at_us=1, cwd="/p")])
+    request = {"id": 1, "method": "session/new", "params": {"cwd": "/p", "mcpServers": []}}
+    book.receive(Side.CLIENT, [json.dumps(request)])
+    book.receive(Side.AGENT, ['{"id":1,"result":{"sessionId":"s"}}'])
+    session_id = json.loads(book.out[-1][3:])["result"]["sessionId"]
+    assert (session_id == "s") is (name == "s")
+    live, told = Editor(), Editor()
+    book.out.clear()
+    for prompt, updates in turns:
+        live.prompt(prompt)
+        params = {"sessionId": session_id, "prompt": prompt}
+        request = {"id": 2, "method": "session/prompt", "params": params}
+        book.receive(Side.CLIENT, [json.dumps(request)])
+        read: list[str] = []
+        for number, update in enumerate(updates):
+            read.append(as_line("s", update).decode())
+            if number >= len(together) or not together[number]:
+                book.receive(Side.AGENT, read)
+                read = []
+        book.receive(Side.AGENT, [*read, '{"id":2,"result":{"stopReason":"end_turn"}}'])
+        for update in heard(book, session_id):
+            live.apply(update)
+    params = {"sessionId": session_id, "cwd": "/p", "mcpServers": []}
+    request = {"id": 3, "method": "session/load", "params": params}
+    book.receive(Side.CLIENT, [json.dumps(request)])
+    for update in heard(book, session_id):
+        told.apply(update)
+    assert told.shown() == live.shown()
+    title = live.state.get("session_info_update", {}).get("title")
+    if title is None and "session_info_update" in live.state:
+        # The agent has taken its title back; the one made of the first prompt is left.
+        live.state["session_info_update"].pop("title", None)
+        told.state["session_info_update"].pop("title", None)
     assert told.state == live.state
 
 

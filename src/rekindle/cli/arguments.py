@@ -4,6 +4,7 @@ import argparse
 import math
 
 _LONGEST = 86_400.0
+_LEAST_BUDGET = 1_000
 
 
 def seconds(text: str) -> float:
@@ -17,8 +18,8 @@ def seconds(text: str) -> float:
     return value
 
 
-def characters(text: str) -> int:
-    """Read a number of characters."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"not a number of characters: {text}")
+def budget(text: str) -> int:
+    """Read how many characters a handover may have: enough to tell anything at all."""
+    if not text.isascii() or not text.isdigit() or int(text) < _LEAST_BUDGET:
+        raise argparse.ArgumentTypeError(f"not a number from {_LEAST_BUDGET} on: {text}")
     return int(text)

@@ -10,7 +10,7 @@ import argparse
 import os
 from pathlib import Path
 
-from rekindle.cli.arguments import characters, seconds
+from rekindle.cli.arguments import budget, seconds
 from rekindle.errors import UsageError
 from rekindle.run.agent import Agent
 from rekindle.run.log import Log
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--handover-budget",
-        type=characters,
+        type=budget,
         default=_HANDOVER_BUDGET,
         metavar="CHARACTERS",
         help="how much of the record to tell an agent that has lost it (default: %(default)s)",

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rekindle.core.connection import Connection
 from rekindle.core.flow import Ask, Flow, Known, Part, Pick, Reply
-from rekindle.core.params import check_folder, invalid
+from rekindle.core.params import check_folder, invalid, tidy
 from rekindle.core.restore import can_restore_natively
 from rekindle.model import Page, Session
 from rekindle.wire import methods
@@ -119,7 +119,7 @@ def _folder(params: dict[str, Any]) -> str | None:
     if cwd is None:
         return None
     check_folder(methods.LIST, "cwd", cwd)
-    return str(cwd)
+    return tidy(str(cwd))
 
 
 def _of_agent(conn: Connection, cwd: str | None) -> Part:
@@ -132,7 +132,7 @@ def _of_agent(conn: Connection, cwd: str | None) -> Part:
         result = table(reply.result)
         for info in map(table, rows(result.get("sessions"))):
             item = _listed(info)
-            if item is not None and (cwd is None or info.get("cwd") == cwd):
+            if item is not None and cwd in {None, tidy(str(info["cwd"]))}:
                 found.setdefault(item.key[1], item)
         cursor = text(result.get("nextCursor"))
         is_last = cursor is None or cursor == params.get("cursor")

@@ -47,6 +47,11 @@ def check_folder(method: str, name: str, path: object) -> None:
         raise invalid(method, name, path, "must be an absolute path")
 
 
+def tidy(path: str) -> str:
+    """Return a folder's path without what does not belong to its name."""
+    return path.rstrip("/") or "/"
+
+
 def our_meta(params: dict[str, Any]) -> dict[str, Any]:
     """Return what a request says to Rekindle."""
     return table(table(params.get("_meta")).get("rekindle"))

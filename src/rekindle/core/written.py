@@ -3,6 +3,7 @@
 from typing import Any
 
 from rekindle.core.connection import Connection
+from rekindle.core.params import tidy
 from rekindle.core.sessions import Live
 from rekindle.model import Change, Entry, Kind, Opened, Side, Stretch
 from rekindle.wire.envelope import encode, rows, table, text
@@ -22,7 +23,7 @@ def written_opening(conn: Connection, live: Live, method: str, ready: bytes) -> 
             # One that is yet to be told what was said does not know the session.
             agent_session_id=None if live.needs_handover else live.agent_id,
             agent=None if live.needs_handover else conn.agent.identity,
-            cwd=text(setup.get("cwd")),
+            cwd=tidy(text(setup["cwd"]) or ""),
             directories=directories,
         ),
         entry(conn, live.id, Side.CLIENT, Kind.SETUP, encode(request)),
