@@ -77,6 +77,16 @@ class Client:
         meta = self._end_turn()["_meta"]
         return meta["p50Us"], meta["p99Us"]
 
+    def receive_until_answered(self, method: str, params: object) -> bytes:
+        """Send a request; return all that comes up to its answer, and with it."""
+        self._request(method, params)
+        pieces: list[bytes] = []
+        tail = b""
+        while f'"id":{self._requests},'.encode() not in tail or not tail.endswith(b"\n"):
+            pieces.append(self._read(_READ))
+            tail = (tail + pieces[-1])[-_READ:]
+        return b"".join(pieces)
+
     def _prompt(self, text: str) -> None:
         blocks = [{"type": "text", "text": text}]
         self._request("session/prompt", {"sessionId": self.session_id, "prompt": blocks})

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import lifecycle
 import measures
 from client import WrongResult
 from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread
@@ -32,19 +33,21 @@ class Extent:
     long_rounds: int = 5
     long: int = 1_000_000
     shared: int = 400_000
+    loaded: int = 50_000
+    sessions: int = 100_000
 
     def __str__(self) -> str:
         return (
             f"{self.rounds} rounds of {self.chunks:,} chunks, {self.flushed:,} flushed ones, "
             f"{self.results:,} tool results and {self.asks:,} round trips; {self.starts} of "
             f"starts; {self.long_rounds} of {self.long:,} chunks, and of {self.shared:,} by one "
-            f"writer and by eight."
+            f"writer and by eight; loads of {self.loaded:,} and {self.long:,} chunks."
         )
 
 
 _QUICK = Extent(
     rounds=3, chunks=50_000, flushed=20_000, results=500, asks=300, starts=5,
-    long_rounds=1, long=200_000, shared=40_000,
+    long_rounds=1, long=200_000, shared=40_000, loaded=50_000, sessions=20_000,
 )  # fmt: skip
 
 
@@ -73,6 +76,7 @@ def _rows(extent: Extent) -> Iterator[Row]:
     yield from _starts(extent)
     yield from _long_sessions(extent)
     yield from _writers(extent)
+    yield from _lifecycle(extent)
 
 
 def _streaming(extent: Extent) -> Iterator[Row]:
@@ -152,6 +156,30 @@ def _writers(extent: Extent) -> Iterator[Row]:
     )
     what = "eight writers of one store, chunks in all, 1/s"
     yield Row(what, {"rekindle": rates[eight]}, bar)
+
+
+def _lifecycle(extent: Extent) -> Iterator[Row]:
+    most_s, most_updates, most_mb, most_ms = 0.5, 60, 150, 5
+    rekindle = ("rekindle",)
+    figures = _take_turns(extent.rounds, lifecycle.load, extent.loaded, setups=rekindle)
+    taken, updates = figures["seconds"]["rekindle"], max(figures["updates"]["rekindle"])
+    bar = Bar(
+        f"at most {most_s} s and {most_updates} updates",
+        f"{spread(median(taken), taken)} s, {updates:.0f} updates",
+        median(taken) <= most_s and updates <= most_updates,
+    )
+    yield Row(f"`session/load` of {extent.loaded:,} chunks, s", figures["seconds"], bar)
+    figures = _take_turns(extent.long_rounds, lifecycle.load, extent.long, setups=rekindle)
+    above = figures["above"]["rekindle"]
+    bar = Bar(
+        f"at most {most_mb} MB above idle", f"{spread(median(above), above)}", max(above) <= most_mb
+    )
+    yield Row(f"`session/load` of {extent.long:,} chunks, s", figures["seconds"])
+    yield Row("memory above idle meanwhile, MB", figures["above"], bar)
+    figures = _take_turns(1, lifecycle.list_pages, extent.sessions, setups=rekindle)
+    slowest = figures["ms"]["rekindle"][0]
+    bar = Bar(f"at most {most_ms} ms", number(slowest), slowest <= most_ms)
+    yield Row(f"a page of `session/list` among {extent.sessions:,}, ms", figures["ms"], bar)
 
 
 def _take_turns(

@@ -38,6 +38,8 @@ beyond it, and waits for a person anyway. The client and the agent have a core e
 each message wakes an idle core, as between programs that wait for each other; on one core that
 falls away, and what is left is the work. A start lasts from starting the processes to the
 answer to `initialize`. Memory is that of the rekindle process alone; MB are 1,000,000 bytes.
+A load is of a session of five turns with chunks of 40 bytes, by an agent that does not know it; a
+page is what the store needs for it, the slowest of four kinds of pages.
 Every byte that the client received, and every update in the store, was compared with what the
 agent sent.
 """

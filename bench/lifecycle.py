@@ -1,0 +1,112 @@
+"""What it takes to bring a long session back, and to list many."""
+
+import json
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import lines
+from client import Client, WrongResult
+from memory import held_mb
+from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch, Tallied
+from rekindle.store.sqlite import SqliteStore
+from setups import connected
+
+_SESSION = "long"
+_FOLDER = "/home/user/project"
+_TURNS = 5
+_CHUNK = "forty bytes of text, in every one chunk."
+_A_COMMIT = 500
+_NOW_US = 1_700_000_000_000_000
+
+Figures = dict[str, float]
+
+
+def load(_: str, store: Path, chunks: int) -> Figures:
+    """Load a session of so many chunks; return seconds, updates, and memory above idle."""
+    _fill(store, chunks)
+    with connected("rekindle", store) as connection:
+        connection.client.initialize()
+        idle = held_mb(connection.pid)
+        begin = perf_counter()
+        updates, text = _loaded(connection.client)
+        taken = perf_counter() - begin
+        held = held_mb(connection.pid)
+    if text != _CHUNK * (chunks // _TURNS * _TURNS):
+        raise WrongResult(f"{len(text)} characters came back, not what was said")
+    above = held.get("peak", held["resident"]) - idle["resident"]
+    return {"seconds": taken, "updates": updates, "above": above}
+
+
+def list_pages(_: str, store: Path, sessions: int) -> Figures:
+    """List pages of many sessions, of all and of one folder; return the slowest, in ms."""
+    with SqliteStore(store) as db:
+        for start in range(0, sessions, _A_COMMIT):
+            db.write([it for n in range(start, start + _A_COMMIT) for it in _session(n)])
+        middle = (_NOW_US + sessions // 2, "")
+        pages = [
+            Page(cwd=cwd, before=before, limit=51)
+            for cwd in (None, f"{_FOLDER}/7")
+            for before in (None, middle)
+        ]
+        return {"ms": max(_middle_ms(db, page) for page in pages)}
+
+
+def _middle_ms(db: SqliteStore, page: Page) -> float:
+    times: list[float] = []
+    for _ in range(21):
+        begin = perf_counter()
+        if len(db.sessions(page)) != page.limit:
+            raise WrongResult(f"no full page for {page}")
+        times.append((perf_counter() - begin) * 1000)
+    return median(times)
+
+
+def _session(number: int) -> list[Opened | Stretch]:
+    name, at_us = f"ses_{number:08}", _NOW_US + number
+    agent = AgentIdentity(name="bench", command=("bench",))
+    cwd = f"{_FOLDER}/{number % 10}"
+    prompt = Stretch(session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}")
+    return [Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), prompt]
+
+
+def _fill(store: Path, chunks: int) -> None:
+    """Record a session of five turns."""
+    update = {
+        "sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": _CHUNK},
+    }
+    line = lines.encode(method="session/update", params={"sessionId": _SESSION, "update": update})
+    prompt = {"sessionId": _SESSION, "prompt": [{"type": "text", "text": "Go on"}]}
+
+    def entry(kind: Kind, data: bytes, count: int = 1) -> Stretch:
+        return Stretch(
+            session_id=_SESSION, side=Side.AGENT, kind=kind, at_us=1, data=data, count=count
+        )
+
+    with SqliteStore(store) as db:
+        # Of an agent by another name, so that this one has to be told the record.
+        agent = AgentIdentity(name="another")
+        db.write([Opened(session_id=_SESSION, at_us=1, agent=agent, cwd=_FOLDER)])
+        for _ in range(_TURNS):
+            db.write([entry(Kind.PROMPT, lines.encode(id=1, params=prompt)[:-1])])
+            left = chunks // _TURNS
+            while left:
+                count = min(left, 64)
+                db.write([entry(Kind.UPDATE, b"\n".join([line[:-1]] * count), count)])
+                left -= count
+            answer = lines.encode(id=1, result={"stopReason": "end_turn"})[:-1]
+            tally = Tallied(session_id=_SESSION, at_us=1, turns=1, messages=2)
+            db.write([entry(Kind.ANSWER, answer), tally])
+
+
+def _loaded(client: Client) -> tuple[int, str]:
+    """Load the session; return how many updates came, and what the agent had said."""
+    params = {"sessionId": _SESSION, "cwd": _FOLDER, "mcpServers": []}
+    data = client.receive_until_answered("session/load", params)
+    *updates, answer = map(json.loads, data.splitlines())
+    if "result" not in answer:
+        raise WrongResult(f"the session was not loaded: {answer}")
+    told = [it["params"]["update"] for it in updates]
+    said = [it["content"]["text"] for it in told if it["sessionUpdate"].startswith("agent_message")]
+    return len(told), "".join(said)
