@@ -91,33 +91,32 @@ def unique_id(conn: Connection, agent_id: str) -> Part:
 
 def load(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     """Restore a session, and tell the client all that was said in it."""
-    session_id = read_session_id(methods.LOAD, params)
-    setup = read_setup(methods.LOAD, params)
-    yield from awake(conn)
-    session: Session | None = yield from _entitled(conn, methods.LOAD, session_id, setup)
-    if session is None:
-        return (yield from _adopted(conn, methods.LOAD, session_id, setup))
-    how, answer, transcript = yield from _restored(conn, session, setup)
-    result = opened(answer, how, transcript)
-    yield from _noted(conn, methods.LOAD, session_id, result, transcript)
-    is_running = conn.requests.is_open(methods.PROMPT, session_id)
-    updates = replay(transcript, title=session.title, is_running=is_running)
-    yield Tell(as_line(session_id, update) for update in updates)
+    session, result, transcript = yield from _open(conn, methods.LOAD, params)
+    if session is not None:
+        is_running = conn.requests.is_open(methods.PROMPT, session.id)
+        updates = replay(transcript, title=session.title, is_running=is_running)
+        yield Tell(as_line(session.id, update) for update in updates)
     return result
 
 
 def resume(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     """Restore a session, and tell the client nothing of it."""
-    session_id = read_session_id(methods.RESUME, params)
-    setup = read_setup(methods.RESUME, params)
+    _, result, _ = yield from _open(conn, methods.RESUME, params)
+    return result
+
+
+def _open(conn: Connection, method: str, params: dict[str, Any]) -> Part:
+    """Open a session; return it if we had it, the answer, and what was said in it."""
+    session_id = read_session_id(method, params)
+    setup = read_setup(method, params)
     yield from awake(conn)
-    session: Session | None = yield from _entitled(conn, methods.RESUME, session_id, setup)
+    session: Session | None = yield from _entitled(conn, method, session_id, setup)
     if session is None:
-        return (yield from _adopted(conn, methods.RESUME, session_id, setup))
+        return None, (yield from _adopted(conn, method, session_id, setup)), Transcript()
     how, answer, transcript = yield from _restored(conn, session, setup)
     result = opened(answer, how, transcript)
-    yield from _noted(conn, methods.RESUME, session_id, result, transcript)
-    return result
+    yield from _noted(conn, method, session_id, result, transcript)
+    return session, result, transcript
 
 
 def _entitled(conn: Connection, method: str, session_id: str, setup: dict[str, Any]) -> Part:
