@@ -189,6 +189,15 @@ class Holder(Struct, frozen=True, kw_only=True):
     host: str
 
 
+class Claimed(Struct, frozen=True):
+    """What came of a claim: who drives the session instead, or since when it is ours."""
+
+    holder: Holder | None = None
+    """Another that drives it; then it is not ours."""
+    was_anothers: bool = False
+    """Whether the one before us was another."""
+
+
 class Session(Struct, frozen=True, kw_only=True):
     """A conversation, as the store knows it without reading its entries."""
 

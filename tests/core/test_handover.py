@@ -62,7 +62,7 @@ def test_the_first_task_and_the_last_turns_are_kept() -> None:
 
 def test_one_turn_left_out_is_told_as_one() -> None:
     turns = [(f"prompt {n}", [said("x" * 500)], DONE) for n in range(3)]
-    assert "[1 turn is left out here]" in compose(talk(*turns), 2000)
+    assert "[1 turn is left out here]" in compose(talk(*turns), 1500)
 
 
 @pytest.mark.parametrize("budget", [1, 100, 500, 700, 2000, 10_000])
@@ -151,3 +151,34 @@ def test_the_text_is_embedded_where_the_agent_takes_it() -> None:
     block = as_block("x", is_embedded=True)
     assert block["type"] == "resource"
     assert block["resource"] == {"uri": URI, "mimeType": "text/plain", "text": "x"}
+
+
+def test_a_long_plan_leaves_room_for_the_task_and_says_that_it_is_cut() -> None:
+    steps = [{"content": f"step {n} " + "x" * 500, "status": "pending"} for n in range(100)]
+    plan = {"sessionUpdate": "plan", "entries": steps}
+    words = compose(talk(("The task", [plan, said("ok")], DONE), ("More", [], DONE)), 4000)
+    assert "User: The task" in words
+    assert "User: More" in words
+    assert "characters are left out here" in words.partition("The plan")[2]
+    assert len(words) <= 4000
+
+
+def test_turns_that_fit_are_kept_whole_before_the_first_answer() -> None:
+    turns = [("t" * 9000, [said("a" * 100_000)], DONE)]
+    turns += [(f"prompt {n} " + "p" * 3000, [], DONE) for n in range(3)]
+    words = compose(talk(*turns), 40_000)
+    for n in range(3):
+        assert f"User: prompt {n} " + "p" * 3000 in words
+    assert "left out here]" in words
+    assert len(words) <= 40_000
+
+
+def test_what_a_terminal_showed_is_told() -> None:
+    call = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "t",
+        "title": "make",
+        "content": [{"type": "terminal", "terminalId": "x"}],
+        "_meta": {"terminal_output": {"terminal_id": "x", "data": "all done"}},
+    }
+    assert "all done" in compose(talk(("Go", [call], DONE)))

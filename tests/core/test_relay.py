@@ -74,6 +74,9 @@ def test_a_replay_without_an_end_is_not_waited_for() -> None:
     book.receive(Side.AGENT, ['{"id":"rekindle-1","result":{}}'])
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
     line = {"method": "session/update", "params": {"sessionId": "s1", "update": update}}
+    user = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "Hello"}}
+    said = {"method": "session/update", "params": {"sessionId": "s1", "update": user}}
+    book.receive(Side.AGENT, [json.dumps(said)])
     for _ in range(100):
         assert not book.out[-1].startswith("<c")
         book.receive(Side.AGENT, [json.dumps(line)])

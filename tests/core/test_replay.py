@@ -279,3 +279,47 @@ def test_a_turn_of_which_nothing_is_to_be_seen_is_nothing() -> None:
     line = as_line("s", chunk("agent_thought_chunk", ""))
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
     assert list(replay(fold([entry]))) == []
+
+
+def test_what_is_said_beside_the_words_is_told_again() -> None:
+    marked = chunk("agent_message_chunk", "Hi") | {"_meta": {"a": 1}}
+    again = chunk("agent_message_chunk", " you") | {"_meta": {"b": 2}}
+    empty = chunk("agent_thought_chunk", "") | {"_meta": {"usage": 3}}
+    step = plan("x") | {"_meta": {"c": 4}}
+    _, message, thought, planned = replay(one_turn(marked, again, empty, step))
+    assert message["content"]["text"] == "Hi you"
+    assert message["_meta"] == {"a": 1, "b": 2, "rekindle": {"replayed": True}}
+    assert thought["_meta"]["usage"] == 3
+    assert planned["_meta"]["c"] == 4
+
+
+def test_a_character_that_was_cut_in_two_is_whole_again() -> None:
+    halves = [chunk("agent_message_chunk", "a\ud83d"), chunk("agent_message_chunk", "\ude00b")]
+    entries = [
+        Entry(seq=seq, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=as_line("s", half))
+        for seq, half in enumerate(halves, start=1)
+    ]
+    (told,) = replay(fold(entries))
+    assert told["content"]["text"] == "a\U0001f600b"
+    # And one that stays cut in two can still be written.
+    (told,) = replay(fold(entries[:1]))
+    assert as_line("s", told).endswith(b"}")
+    assert fold(entries).turns[0].items[0].text == "a\U0001f600b"  # type: ignore[union-attr]
+
+
+def test_ids_begin_anew_where_the_agent_does() -> None:
+    first, second = (
+        [
+            chunk("agent_message_chunk", words) | {"messageId": "m1"},
+            {"sessionUpdate": "tool_call", "toolCallId": "t1", "title": words},
+        ]
+        for words in ("first", "second")
+    )
+    go = [{"type": "text", "text": "Go"}]
+    before, after = record([(go, first)]), record([(go, second)])
+    handover = Entry(seq=0, side=Side.AGENT, kind=Kind.HANDOVER, at_us=1, line=b"{}")
+    told = list(replay(fold([*before, after[0], handover, *after[1:]])))
+    calls = {it["toolCallId"]: it["title"] for it in told if "toolCallId" in it}
+    assert calls == {"t1": "first", "t1~3": "second"}
+    words = {it["messageId"]: it["content"]["text"] for it in told if "messageId" in it}
+    assert (words["m1"], words["m1~2"]) == ("first", "second")

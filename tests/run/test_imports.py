@@ -24,7 +24,9 @@ OURS_BEFORE_THE_AGENT_STARTS = {
 }
 OURS_AFTER = {
     "rekindle.core",
+    "rekindle.core.adopting",
     "rekindle.core.capabilities",
+    "rekindle.core.claiming",
     "rekindle.core.closing",
     "rekindle.core.conductor",
     "rekindle.core.connection",

@@ -147,7 +147,10 @@ def test_many_processes_share_one_store(start: Start, store_path: Path) -> None:
         received = [m for m in client.passed if m.get("method") == "session/update"]
         recorded = [e for e in entries(store_path, session_id) if e.kind is Kind.UPDATE]
         assert len(recorded) > 2000
-        assert [json.loads(entry.line) for entry in recorded] == received
+        updates = [json.loads(entry.line) for entry in recorded]
+        # The title is told when the turn has ended, and nobody reads on here.
+        assert updates[: len(received)] == received
+        assert len(updates) <= len(received) + 1
 
 
 @pytest.mark.parametrize("with_log", [True, False])

@@ -12,6 +12,7 @@ from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     NOBODY,
     AgentIdentity,
+    Claimed,
     Deleted,
     Entry,
     Forked,
@@ -295,17 +296,22 @@ def test_one_holder_drives_a_session(store: Store) -> None:
     one, other = (Holder(token=token, pid=1, host="here") for token in ("t1", "t2"))
     store.write([opened("s1"), opened("s2")])
     assert store.holder("s1") is None
-    assert store.claim("s1", one) is None
-    assert store.claim("s1", one) is None
-    assert store.claim("s1", other) == store.holder("s1") == one
-    assert store.claim("s2", other) is None
-    assert store.claim("s1", other, takeover=True) is None
+    assert store.claim("s1", one) == Claimed()
+    assert store.claim("s1", one) == Claimed()
+    assert store.claim("s1", other) == Claimed(holder=store.holder("s1")) == Claimed(holder=one)
+    assert store.claim("s2", other) == Claimed()
+    assert store.claim("s1", other, takeover=True) == Claimed(was_anothers=True)
+    assert store.claim("s1", other) == Claimed()
     assert store.holder("s1") == other
     store.release(one)
     store.release(one, "s1")
     assert store.holder("s1") == other
     store.release(other, "s1")
     assert (store.holder("s1"), store.holder("s2")) == (None, other)
+    assert store.claim("s1", one) == Claimed(was_anothers=True)
+    store.release(one)
+    assert store.claim("s1", one) == Claimed()
+    store.release(one)
     store.release(other)
     assert store.holder("s2") is None
     with pytest.raises(SessionNotFound):

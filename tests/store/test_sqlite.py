@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from rekindle.errors import StoreTooNew, StoreUnavailable
-from rekindle.model import Holder, Kind, Page, Side, Stretch
+from rekindle.model import Claimed, Holder, Kind, Page, Side, Stretch
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
 
@@ -128,7 +128,7 @@ def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -
 WRITER = """
 import sys
 from pathlib import Path
-from rekindle.model import Holder, Kind, Side, Stretch
+from rekindle.model import Claimed, Holder, Kind, Side, Stretch
 from rekindle.store.sqlite import SqliteStore
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
@@ -194,7 +194,7 @@ def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path)
 HOLDER = """
 import sys
 from pathlib import Path
-from rekindle.model import Holder, Opened
+from rekindle.model import Claimed, Holder, Opened
 from rekindle.store.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 store.write([Opened(session_id="s", at_us=1)])
@@ -210,16 +210,16 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     )
     assert process.stdout
     assert process.stdin
-    assert process.stdout.readline() == b"None\n"
+    assert process.stdout.readline() == b"Claimed(holder=None, was_anothers=False)\n"
     ours = Holder(token="ours", pid=1, host="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
-        theirs = store.claim("s", ours)
+        theirs = store.claim("s", ours).holder
         assert theirs is not None
         assert (theirs.token, theirs.pid, theirs.host) == ("theirs", 7, "there")
         process.kill()
         process.wait()
         assert store.holder("s") is None
-        assert store.claim("s", ours) is None
+        assert store.claim("s", ours) == Claimed(was_anothers=True)
         assert store.holder("s") == ours
     assert list((tmp_path / "s.db.live").iterdir()) == []
     process.stdin.close()

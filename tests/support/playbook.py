@@ -15,6 +15,8 @@ A script is what both sides say, and what came of it:
     said ID PROMPT | ANSWER  a turn was had in it
     titled ID TITLE          the user has named it
     held ID                  another process drives it
+    freed ID                 … and has let it go
+    deleted ID               it was deleted elsewhere
     erased ID                its record is gone
     broken WORDS             the agent will not start again, for that reason
     lost                     the store does not work      found    it works again
@@ -85,6 +87,7 @@ class Playbook:
         self.now = 0
         self.starts = 0
         self.asked = 1000
+        self.wake_us: int | None = None
         self.out: list[str] = []
         self.start()
 
@@ -175,6 +178,12 @@ class Playbook:
     def do_held(self, session_id: str) -> None:
         self.record.store.claim(session_id, OTHER, takeover=True)
 
+    def do_freed(self, session_id: str) -> None:
+        self.record.store.release(OTHER, session_id)
+
+    def do_deleted(self, session_id: str) -> None:
+        self.record.store.write([Deleted(session_id=session_id, at_us=self.now)])
+
     def do_erased(self, session_id: str) -> None:
         self.record.store.erase(session_id)
 
@@ -227,30 +236,31 @@ class Playbook:
 
     def write_down(self, step: Step, received: list[bytes]) -> None:
         """Write a step down, and carry it out."""
-        steps = [step]
-        for todo in steps:
-            for session_id in todo.look_up:
-                known = self.record.store.bound([session_id])
-                self.relay.learn(session_id, is_recorded=session_id in known)
-            if not self.record.is_lost:
-                self.record.store.write(todo.changes)
-            said = [words for change in todo.changes for words in say(change, received)]
-            self.out += [f"#  {words}" for words in said]
-            if todo.sync:
-                self.out.append("#  sync")
-            for mark, sent in (("<a", todo.to_agent), ("<c", todo.to_client)):
-                lines = [line for lines in sent for line in lines.split(b"\n")]
-                self.out += [f"{mark} {line.decode()}" for line in lines]
-            self.out += [
-                f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in todo.complaints
-            ]
-            for posed in todo.questions:
-                if isinstance(posed.question, StartAgent):
-                    self.out.append("*  the agent is started again")
-                answer = self.answers.to(posed.question)
-                steps.append(self.relay.answer(posed.flow, answer, self.now))
-        if steps[-1].wake_us is not None:
-            self.out.append(f"*  waits {(steps[-1].wake_us - self.now) / 1e6:g} s at most")
+        self.carry_out(step, received)
+        if self.wake_us is not None:
+            self.out.append(f"*  waits {(self.wake_us - self.now) / 1e6:g} s at most")
+
+    def carry_out(self, step: Step, received: list[bytes]) -> None:
+        """Write down what a step says, and what its questions lead to, one after the other."""
+        for session_id in step.look_up:
+            known = self.record.store.bound([session_id])
+            self.relay.learn(session_id, is_recorded=session_id in known)
+        if not self.record.is_lost:
+            self.record.store.write(step.changes)
+        said = [words for change in step.changes for words in say(change, received)]
+        self.out += [f"#  {words}" for words in said]
+        if step.sync:
+            self.out.append("#  sync")
+        for mark, sent in (("<a", step.to_agent), ("<c", step.to_client)):
+            lines = [line for lines in sent for line in lines.split(b"\n")]
+            self.out += [f"{mark} {line.decode()}" for line in lines]
+        self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.complaints]
+        self.wake_us = step.wake_us
+        for posed in step.questions:
+            if isinstance(posed.question, StartAgent):
+                self.out.append("*  the agent is started again")
+            answer = self.answers.to(posed.question)
+            self.carry_out(self.relay.answer(posed.flow, answer, self.now), received)
 
 
 def say(change: Change, received: list[bytes]) -> list[str]:

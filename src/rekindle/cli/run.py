@@ -89,6 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
                 may_hand_over=arguments.handover,
                 handover_budget=arguments.handover_budget,
                 may_take_over=arguments.takeover,
+                token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
             holder = Holder(token=token, pid=os.getpid(), host=os.uname().nodename)

@@ -56,6 +56,11 @@ class Host(Protocol):
     """What can be done at once, and what a flow's end means."""
 
     @property
+    def token(self) -> str:
+        """What the ids of our questions have that no others have."""
+        ...
+
+    @property
     def at_us(self) -> int:
         """The time."""
         ...
@@ -241,6 +246,6 @@ class Conductor:
         if question.patience_us is not None:
             running.until_us = self._host.at_us + question.patience_us
         self._questions_asked += 1
-        own_id = f"rekindle-{self._questions_asked}"
+        own_id = f"rekindle-{self._host.token}{self._questions_asked}"
         self._asked[request_key(Raw(encode(own_id)))] = running
         self._host.send_to_agent(request(own_id, question.method, question.params))

@@ -22,6 +22,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     may_hand_over: bool = True
     handover_budget: int = BUDGET
     may_take_over: bool = False
+    token: str = ""
+    """What tells the ids of our requests from all others."""
 
 
 class AgentState(Struct, kw_only=True):
@@ -31,8 +33,15 @@ class AgentState(Struct, kw_only=True):
     own: Capabilities = Capabilities()
     is_running: bool = True
     is_initialized: bool = False
+    """Whether it was ready once."""
+    is_ready: bool = True
+    """Whether it is now: one that was started again has to be initialized first."""
     is_initializing: bool = False
     """Whether it was asked to and has not answered: what it can do is not known yet."""
+    is_starting: bool = False
+    """Whether it is being started again."""
+    generation: int = 0
+    """How many of them have died."""
     initialize_params: dict[str, Any] = {}
     deaths: int = 0
     """How often it has died since a turn last ended."""

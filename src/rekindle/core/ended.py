@@ -24,6 +24,7 @@ class AgentEnded(Struct, frozen=True):
             "code": INTERNAL_ERROR,
             "message": f"{self} before it answered {method}",
             "data": {
+                "agentEnded": True,
                 "exitCode": self.exit_code,
                 "signal": self.signal,
                 "stderr": list(self.last_words),

@@ -68,7 +68,7 @@ class Recall(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
-    """Ask to drive a session. Answered with the Holder that already does, or None."""
+    """Ask to drive a session. Answered with Claimed."""
 
     session_id: str
     may_take_over: bool = False

@@ -6,13 +6,20 @@ new session of the agent's, which is told with the first prompt what was said be
 
 from typing import Any
 
+from rekindle.core.adopting import adopt
 from rekindle.core.connection import Connection
-from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Reply, Write
-from rekindle.core.opening import opened, unique_id
-from rekindle.core.params import invalid, our_meta, read_session_id, read_setup, unknown_session
+from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
+from rekindle.core.opening import check_same_folder, opened, unique_id
+from rekindle.core.params import (
+    deleted_session,
+    invalid,
+    our_meta,
+    read_session_id,
+    read_setup,
+)
 from rekindle.core.replay import message_id
 from rekindle.core.restart import awake
-from rekindle.core.restore import Restored, begin, is_same_agent, no_handover
+from rekindle.core.restore import PATIENCE_US, Restored, begin, is_same_agent, no_handover
 from rekindle.core.sessions import Hearing
 from rekindle.core.transcript import Message, Transcript, count_messages
 from rekindle.core.written import ready_line, written_opening
@@ -28,27 +35,25 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session_id = read_session_id(methods.FORK, params)
     setup = read_setup(methods.FORK, params)
     yield from awake(conn)
-    session: Session | None = yield Find(session_id)
-    if session is None or session.deleted_us is not None or session.cwd is None:
-        raise unknown_session(session_id)
+    session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield Recall(session_id)
     until = _fork_point(params, transcript, session)
     is_whole = until == session.last_seq
     with conn.naming():
-        how, answer = yield from _made(conn, session, setup, is_whole=is_whole)
-        agent_id = str(answer["sessionId"])
+        how, agent_id, answer = yield from _made(conn, session, setup, is_whole=is_whole)
         fork_id: str = yield from unique_id(conn, agent_id)
         live = conn.sessions.bind(fork_id, agent_id)
     live.setup = setup
     live.hearing = Hearing.SWALLOW
-    live.needs_handover = how is Restored.HANDOVER
+    tallied = _tallied(conn, fork_id, transcript, until)
+    live.needs_handover = how is Restored.HANDOVER and tallied.turns > 0
     title = f"{(session.title or 'Session').removesuffix(_FORK)}{_FORK}"
     result = {"sessionId": fork_id, **opened(answer, how, transcript)}
     yield Write(
         [
             Forked(session_id=fork_id, at_us=conn.at_us, parent_id=session_id, until_seq=until),
             *_titled(conn, fork_id, session, title),
-            _tallied(conn, fork_id, transcript, until),
+            tallied,
             *written_opening(conn, live, methods.FORK, ready_line(result)),
         ]
     )
@@ -56,29 +61,47 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     return result
 
 
+def _parent(conn: Connection, session_id: str, setup: dict[str, Any]) -> Part:
+    """Return the session to be forked; one that only the agent has is heard first."""
+    session: Session | None = yield Find(session_id)
+    if session is not None and session.deleted_us is not None:
+        raise deleted_session(session_id)
+    if session is not None and session.cwd is not None:
+        yield from check_same_folder(methods.FORK, session, setup)
+        return session
+    yield from adopt(conn, methods.RESUME, session_id, setup)
+    live = conn.sessions.bind(session_id, session_id)
+    yield Write(written_opening(conn, live, methods.RESUME, ready_line({})))
+    live.is_closed = True
+    yield Release(session_id)
+    return (yield Find(session_id))
+
+
 def _made(conn: Connection, session: Session, setup: dict[str, Any], *, is_whole: bool) -> Part:
-    """Have the agent make the session; return how it will know what was said, and its answer."""
+    """Have the agent make the session; return how it will know what was said, id and answer."""
     if is_whole:
-        answer: dict[str, Any] | None = yield from _natively(conn, session, setup)
-        if answer is not None:
-            return Restored.NATIVE, answer
+        agent_id, answer = yield from _natively(conn, session, setup)
+        if agent_id is not None:
+            return Restored.NATIVE, agent_id, answer
     if not conn.settings.may_hand_over:
         raise no_handover(session.id)
-    return Restored.HANDOVER, (yield from begin(setup))
+    agent_id, answer = yield from begin(setup)
+    return Restored.HANDOVER, agent_id, answer
 
 
 def _natively(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
-    """Return the agent's answer, if it can fork the session and does."""
+    """Return the fork's id and the agent's answer; no id if it cannot fork the session."""
     live = conn.sessions.get(session.id)
-    knows = session.agent_session_id != NOBODY and (live is None or not live.needs_handover)
+    is_told = live is None or not (live.needs_handover or live.is_outdated)
+    knows = session.agent_session_id != NOBODY and is_told
     is_same = is_same_agent(conn.agent.identity, session.agent)
     if not (conn.agent.own.offers(methods.FORK) and knows and is_same):
-        return None
-    reply: Reply = yield Ask(methods.FORK, {"sessionId": session.agent_session_id, **setup})
+        return None, {}
+    params = {"sessionId": session.agent_session_id, **setup}
+    reply: Reply = yield Ask(methods.FORK, params, PATIENCE_US)
     named = text(table(reply.result).get("sessionId"))
-    if not reply.is_success or named in {None, session.agent_session_id}:
-        return None
-    return table(reply.result)
+    is_another = reply.is_success and named != session.agent_session_id
+    return (named if is_another else None), table(reply.result)
 
 
 def _fork_point(params: dict[str, Any], transcript: Transcript, session: Session) -> int:

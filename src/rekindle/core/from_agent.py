@@ -8,7 +8,7 @@ from rekindle.core.desk import Desk
 from rekindle.core.requests import OpenRequest
 from rekindle.core.restart import identify
 from rekindle.core.sessions import Hearing, Live
-from rekindle.model import Side
+from rekindle.model import NOBODY, Opened, Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
     Message,
@@ -20,7 +20,10 @@ from rekindle.wire.envelope import (
     table,
     text,
 )
-from rekindle.wire.rewrite import with_session_id
+from rekindle.wire.rewrite import with_id, with_session_id
+
+CANCELLED = {"outcome": {"outcome": "cancelled"}}
+"""The answer to a question for permission that nobody will be asked."""
 
 
 class FromAgent:
@@ -74,6 +77,8 @@ class FromAgent:
             desk.tell(line)
         elif desk.conn.openings:
             desk.conn.sessions.hold_early(agent_id, line)
+        elif desk.conn.sessions.is_abandoned(agent_id):
+            return
         else:
             # A session that no client has opened: a sub-agent's, perhaps.
             desk.recording.update(agent_id, kind, line, line)
@@ -107,19 +112,51 @@ class FromAgent:
         if live is not None and live.agent_id != live.id:
             line = with_session_id(line, live.agent_id, live.id)
             message = peek(line) or message
-        self._desk.see(Side.AGENT, line, message)
-        self._desk.tell(line)
+        if isinstance(message.id, Raw) and message.method is not UNSET:
+            self._take_request(line, message, message.id, message.method)
+        else:
+            self._desk.see(Side.AGENT, line, message)
+            self._desk.tell(line)
         return None
+
+    def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
+        desk = self._desk
+        live = desk.conn.sessions.get(message.session_id)
+        if live is not None and live.is_closed and method == methods.REQUEST_PERMISSION:
+            desk.send(response(request_id, CANCELLED))
+            return
+        told_as = request_id
+        if desk.conn.agent.generation:
+            # An answer to what an agent before this one had asked must not be taken for its own.
+            told_as = Raw(
+                encode(f"rekindle-{desk.conn.agent.generation}-{bytes(request_id).decode()}")
+            )
+            line = with_id(line, told_as)
+        session_id = message.session_id
+        desk.recording.request(Side.AGENT, told_as, method, session_id, line, asked_as=request_id)
+        desk.tell(line)
 
     def _take_answer(self, line: bytes, message: Message, request_id: Raw) -> OpenRequest | None:
         desk = self._desk
         asked = desk.recording.response(Side.AGENT, request_id, message, line)
+        if asked is not None and asked.method == methods.PROMPT and message.error is not UNSET:
+            self._turn_failed(desk.conn.sessions.get(asked.session_id))
         if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
             return None
         if asked is not None and asked.method == methods.INITIALIZE:
             line = self._initialized(line, message, request_id)
         desk.tell(line)
         return asked
+
+    def _turn_failed(self, live: Live | None) -> None:
+        """Have the record told again, if the prompt that failed was to tell it."""
+        if live is not None and live.is_handing_over:
+            live.needs_handover = True
+            unbound = Opened(
+                session_id=live.id, at_us=self._desk.conn.at_us, agent_session_id=NOBODY
+            )
+            self._desk.recording.finish()
+            self._desk.step.changes.append(unbound)
 
     def _initialized(self, line: bytes, message: Message, request_id: Raw) -> bytes:
         """Return the agent's answer to `initialize`, with what we add to it."""

@@ -19,8 +19,9 @@ from rekindle.wire.envelope import (
     split_batch,
     table,
 )
-from rekindle.wire.rewrite import with_session_id
+from rekindle.wire.rewrite import with_id, with_session_id
 
+_WITHOUT_AGENT = frozenset({methods.LIST, methods.CLOSE, methods.DELETE})
 _NEEDING_PARAMS = methods.LIFECYCLE | {methods.PROMPT, methods.INITIALIZE}
 
 
@@ -32,6 +33,7 @@ class FromClient:
         self._conductor = conductor
         self._waiting: list[bytes] = []
         """Lines that must wait for what comes before them."""
+        self._sessions_waiting: set[str | None] = set()
 
     def take(self, line: bytes) -> None:
         """Decide on one line."""
@@ -56,6 +58,7 @@ class FromClient:
     def release(self) -> None:
         """Take the lines again that had to wait."""
         waiting, self._waiting = self._waiting, []
+        self._sessions_waiting.clear()
         for line in waiting:
             self.take(line)
 
@@ -78,6 +81,7 @@ class FromClient:
             self._desk.send(line)
         elif self._must_wait(message):
             self._waiting.append(line)
+            self._sessions_waiting.add(message.session_id)
         elif isinstance(message.id, Raw) and message.method is not UNSET:
             self._take_request(line, message, message.id, message.method)
         else:
@@ -85,8 +89,16 @@ class FromClient:
 
     def _take_response(self, line: bytes, message: Message, request_id: Raw) -> None:
         asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)
-        if asked is not None or not self._desk.conn.requests.is_late(Side.CLIENT, request_id):
+        if asked is not None and asked.id != bytes(request_id):
+            # The agent had asked under an id that one before it had used.
+            self._desk.send(with_id(line, Raw(asked.id)))
+        elif asked is not None or not self._is_late(request_id):
             self._desk.send(line)
+
+    def _is_late(self, request_id: Raw) -> bool:
+        """Tell whether an answer is to what nobody asks any more."""
+        conn = self._desk.conn
+        return conn.requests.is_late(Side.CLIENT, request_id) or conn.agent.generation > 0
 
     def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
         params = table((members(line) or {}).get("params")) if method in _NEEDING_PARAMS else {}
@@ -103,15 +115,24 @@ class FromClient:
     def _must_wait(self, message: Message) -> bool:
         """Tell whether something that was asked before has to be done first."""
         session_id = message.session_id
+        if session_id is not None and (
+            self._conductor.is_busy(session_id) or session_id in self._sessions_waiting
+        ):
+            return True
+        agent = self._desk.conn.agent
+        if agent.is_starting:
+            return message.is_request and message.method not in _WITHOUT_AGENT
         is_of_sessions = session_id is not None or message.method in methods.LIFECYCLE
-        is_too_early = self._desk.conn.agent.is_initializing and is_of_sessions
-        return is_too_early or self._conductor.is_busy(session_id)
+        return agent.is_initializing and is_of_sessions
 
     def _concerns_us(self, message: Message) -> bool:
         """Tell whether a member of a batch needs more than to be passed on."""
         live = self._desk.conn.sessions.get(message.session_id)
         has_two_names = live is not None and live.agent_id != live.id
-        return not self._desk.is_v2 and (message.method in _NEEDING_PARAMS or has_two_names)
+        is_alone = not self._desk.conn.agent.is_running
+        return not self._desk.is_v2 and (
+            message.method in _NEEDING_PARAMS or has_two_names or is_alone
+        )
 
     def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:
         if preface is not None:

@@ -19,15 +19,15 @@ This conversation was continued in a new process, and you have no memory of it. 
 the record of what was said and done before, for your information. Go on from there: the
 user's next message follows after it. Do not answer the record itself."""
 _LONGEST_RESULT = 2_000
+_ROOM_FOR_REMARKS = 100
 _OPEN = frozenset({"pending", "in_progress"})
 
 
 def compose(transcript: Transcript, budget: int = BUDGET) -> str:
     """Return the text that is handed to the agent, of at most `budget` characters."""
-    turns = [_turn(turn) for turn in transcript.turns]
-    plan = _open_plan(transcript)
-    fixed = len(_OPENING) + len(plan) + 200
-    room = max(0, budget - fixed)
+    turns = [_turn(turn, transcript.terminals) for turn in transcript.turns]
+    plan = _shorten(_open_plan(transcript), budget // 4)
+    room = max(0, budget - len(_OPENING) - len(plan) - _ROOM_FOR_REMARKS)
     first, kept = _choose(turns, room)
     parts = [_OPENING, first]
     left_out = len(turns) - len(kept) - 1
@@ -50,7 +50,10 @@ def _choose(turns: list[str], room: int) -> tuple[str, list[str]]:
     """Return the first turn, shortened if it must be, and as many of the last as fit."""
     if not turns:
         return "", []
-    first = _shorten(turns[0], max(room // 3, room - sum(map(len, turns[1:]))))
+    rest = sum(len(turn) + 2 for turn in turns[1:])
+    task = turns[0].partition("\nYou")[0]
+    # The task itself comes first; what was made of it has to leave room for whole later turns.
+    first = _shorten(turns[0], max(min(len(task) + _ROOM_FOR_REMARKS, room // 2), room - rest))
     room -= len(first)
     kept: list[str] = []
     for turn in reversed(turns[1:]):
@@ -64,9 +67,9 @@ def _choose(turns: list[str], room: int) -> tuple[str, list[str]]:
     return first, kept
 
 
-def _turn(turn: Turn) -> str:
-    lines = [line for item in turn.items for line in _item(item)]
-    if turn.ended_us is None:
+def _turn(turn: Turn, terminals: dict[str, str]) -> str:
+    lines = [line for item in turn.items for line in _item(item, terminals)]
+    if turn.was_cut_off:
         lines.append("[this turn was cut off]")
     elif turn.error is not None:
         lines.append(f"[this turn failed: {turn.error.get('message', '')}]")
@@ -75,7 +78,7 @@ def _turn(turn: Turn) -> str:
     return "\n".join(lines)
 
 
-def _item(item: Item) -> list[str]:
+def _item(item: Item, terminals: dict[str, str]) -> list[str]:
     match item:
         case Message(role=Role.THOUGHT):
             return []
@@ -83,7 +86,7 @@ def _item(item: Item) -> list[str]:
             speaker = "User" if item.role is Role.USER else "You"
             return [f"{speaker}: {_words(item)}"]
         case ToolCall():
-            return _tool_call(item)
+            return _tool_call(item, terminals)
         case _:
             return []
 
@@ -101,12 +104,13 @@ def _attachment(block: dict[str, Any]) -> str:
     return f"[{block.get('type', 'attachment')} {uri}]".replace(" ]", "]")
 
 
-def _tool_call(call: ToolCall) -> list[str]:
+def _tool_call(call: ToolCall, terminals: dict[str, str]) -> list[str]:
     fields = call.fields
     title = text(fields.get("title")) or text(fields.get("kind")) or "a tool"
     status = text(fields.get("status")) or "pending"
     lines = [f"You used a tool: {title} ({'not finished' if status in _OPEN else status})"]
-    result = "\n".join(_content(table(part)) for part in rows(fields.get("content"))).strip()
+    parts = [_content(table(part), terminals) for part in rows(fields.get("content"))]
+    result = "\n".join(parts).strip()
     if not result and "rawOutput" in fields:
         raw = fields["rawOutput"]
         result = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
@@ -115,7 +119,9 @@ def _tool_call(call: ToolCall) -> list[str]:
     return lines
 
 
-def _content(part: dict[str, Any]) -> str:
+def _content(part: dict[str, Any], terminals: dict[str, str]) -> str:
+    if part.get("type") == "terminal":
+        return terminals.get(str(part.get("terminalId")), "")
     if part.get("type") == "diff":
         old = text(part.get("oldText")) or ""
         new = text(part.get("newText")) or ""

@@ -29,11 +29,12 @@ def flow_for(
     if method in _FLOWS:
         return _FLOWS[method](conn, params, line)
     if method == methods.INITIALIZE:
-        return None
+        return None if conn.agent.is_running else forward(conn, line)
     if method == methods.PROMPT and session_id is not None:
         return prompt(conn, session_id, params, line)
     live = conn.sessions.open(session_id)
-    is_ready = conn.agent.is_running and (live is None or not live.needs_restore)
+    is_there = conn.agent.is_running and conn.agent.is_ready
+    is_ready = is_there and (live is None or not live.needs_restore)
     must_be_open = method in methods.CONFIGURING and session_id is not None
     if is_ready and (live is not None or not must_be_open):
         return None

@@ -1,16 +1,15 @@
 """`session/new`, `load` and `resume`: what a client must be able to rely on.
 
-A session of ours is told from our record, whatever the agent has to say of it. One that only
-the agent has is told by the agent, and recorded meanwhile, so that afterwards it is ours.
+A session of ours is told from our record, whatever the agent has to say of it.
 """
 
 from typing import Any
 
+from rekindle.core.adopting import adopt
+from rekindle.core.claiming import claim
 from rekindle.core.connection import Connection
 from rekindle.core.flow import (
-    Ask,
     Claim,
-    Erase,
     Find,
     Flow,
     Known,
@@ -18,31 +17,27 @@ from rekindle.core.flow import (
     Pass,
     Recall,
     Refusal,
+    Release,
     Reply,
     SameFolder,
     Tell,
     Write,
 )
 from rekindle.core.params import (
-    in_use,
+    deleted_session,
     read_session_id,
     read_setup,
     refusal_of,
-    unknown_session,
 )
 from rekindle.core.replay import as_line, replay
 from rekindle.core.restart import awake
 from rekindle.core.restore import (
     Restored,
-    names_another,
-    pass_on_what_only_the_user_can_solve,
     restore,
-    settle,
 )
-from rekindle.core.sessions import Hearing, Told
 from rekindle.core.transcript import Transcript
 from rekindle.core.written import ready_entry, ready_line, written_opening
-from rekindle.model import Holder, Session
+from rekindle.model import Session
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
     INVALID_PARAMS,
@@ -52,8 +47,6 @@ from rekindle.wire.envelope import (
     table,
     text,
 )
-
-_PATIENCE_FOR_LIST_US = 2_000_000
 
 
 def new(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
@@ -72,12 +65,11 @@ def new(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
             raise refusal_of(reply, "make a session")
         session_id: str = yield from unique_id(conn, agent_id)
         live = conn.sessions.bind(session_id, agent_id)
-    is_ours_alone = session_id == agent_id
     live.setup = setup
-    ready = reply.line if is_ours_alone else ready_line({**result, "sessionId": session_id})
-    yield Write(written_opening(conn, live, methods.NEW, ready))
+    named = {**result, "sessionId": session_id}
+    yield Write(written_opening(conn, live, methods.NEW, ready_line(named)))
     yield Claim(session_id)
-    return reply.line if is_ours_alone else {**result, "sessionId": session_id}
+    return reply.line if session_id == agent_id else named
 
 
 def unique_id(conn: Connection, agent_id: str) -> Part:
@@ -112,8 +104,19 @@ def _open(conn: Connection, method: str, params: dict[str, Any]) -> Part:
     yield from awake(conn)
     session: Session | None = yield from _entitled(conn, method, session_id, setup)
     if session is None:
-        return None, (yield from _adopted(conn, method, session_id, setup)), Transcript()
-    how, answer, transcript = yield from _restored(conn, session, setup)
+        reply: Reply = yield from adopt(conn, method, session_id, setup)
+        result = opened(table(reply.result), Restored.NATIVE, Transcript())
+        live = conn.sessions.bind(session_id, session_id)
+        yield Write(written_opening(conn, live, method, ready_line(result)))
+        return None, result, Transcript()
+    was_open = conn.sessions.open(session_id) is not None
+    try:
+        how, answer, transcript = yield from _restored(conn, session, setup)
+    except Refusal:
+        if not was_open:
+            conn.sessions.drop(session_id)
+            yield Release(session_id)
+        raise
     result = opened(answer, how, transcript)
     yield from _noted(conn, method, session_id, result, transcript)
     return session, result, transcript
@@ -125,12 +128,17 @@ def _entitled(conn: Connection, method: str, session_id: str, setup: dict[str, A
     if session is None:
         return None
     if session.deleted_us is not None:
-        raise unknown_session(session_id, "it was deleted; `rekindle undelete` brings it back")
+        raise deleted_session(session_id)
     if session.cwd is None:
-        # Never opened, or never told to its end: what there is of it is not its history.
-        yield Erase(session_id)
         return None
-    is_same: bool = yield SameFolder(session.cwd, setup["cwd"])
+    yield from check_same_folder(method, session, setup)
+    yield from claim(conn, session_id, may_take_over=conn.settings.may_take_over)
+    return session
+
+
+def check_same_folder(method: str, session: Session, setup: dict[str, Any]) -> Part:
+    """Raise Refusal unless a session belongs to the folder that was named, however spelled."""
+    is_same: bool = yield SameFolder(str(session.cwd), setup["cwd"])
     if not is_same:
         raise Refusal(
             INVALID_PARAMS,
@@ -138,10 +146,6 @@ def _entitled(conn: Connection, method: str, session_id: str, setup: dict[str, A
             "folder was moved, `rekindle relocate` tells Rekindle so",
             {"field": "cwd", "value": setup["cwd"], "expected": session.cwd},
         )
-    holder: Holder | None = yield Claim(session_id, conn.settings.may_take_over)
-    if holder is not None:
-        raise in_use(session_id, holder)
-    return session
 
 
 def _restored(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
@@ -157,47 +161,6 @@ def _restored(conn: Connection, session: Session, setup: dict[str, Any]) -> Part
     if transcript is None:
         transcript = yield Recall(session.id)
     return how, answer, transcript
-
-
-def _adopted(conn: Connection, method: str, session_id: str, setup: dict[str, Any]) -> Part:
-    """Open a session that only the agent has, and record what it tells of it."""
-    own = conn.agent.own
-    # A load tells us the history, even if the client does not want to hear it.
-    means = methods.LOAD if own.offers(methods.LOAD) else methods.RESUME
-    if not own.offers(means):
-        raise unknown_session(session_id)
-    live = conn.sessions.bind(session_id, session_id)
-    live.setup = setup
-    live.told = Told()
-    live.hearing = Hearing.LIVE if method == methods.LOAD else Hearing.LEARN
-    try:
-        reply: Reply = yield Ask(means, {"sessionId": session_id, **setup})
-        pass_on_what_only_the_user_can_solve(reply)
-        if not reply.is_success or names_another(reply, session_id):
-            # Agents have many ways to say that they do not know a session.
-            why = "" if reply.is_success else refusal_of(reply, "open it").message
-            raise unknown_session(session_id, why)
-        if means == methods.LOAD:
-            has_told: bool = yield from settle(live, 0)
-            if not has_told and not (yield from _is_listed(conn, session_id, setup)):
-                raise unknown_session(session_id)
-    except Refusal:
-        conn.sessions.drop(session_id)
-        yield Erase(session_id)
-        raise
-    result = opened(table(reply.result), Restored.NATIVE, Transcript())
-    yield Write(written_opening(conn, live, method, ready_line(result)))
-    yield Claim(session_id)
-    return result
-
-
-def _is_listed(conn: Connection, session_id: str, setup: dict[str, Any]) -> Part:
-    """Tell whether the agent itself says that it has the session: one without a word yet."""
-    if not conn.agent.own.offers(methods.LIST):
-        return False
-    reply: Reply = yield Ask(methods.LIST, {"cwd": setup["cwd"]}, _PATIENCE_FOR_LIST_US)
-    listed = rows(table(reply.result).get("sessions"))
-    return any(table(info).get("sessionId") == session_id for info in listed)
 
 
 def _noted(

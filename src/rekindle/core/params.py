@@ -45,6 +45,8 @@ def check_folder(method: str, name: str, path: object) -> None:
     """Raise Refusal unless it is an absolute path."""
     if not isinstance(path, str) or not path.startswith("/"):
         raise invalid(method, name, path, "must be an absolute path")
+    if "\0" in path or text(path) != path:
+        raise invalid(method, name, path, "must be a path that there can be")
 
 
 def tidy(path: str) -> str:
@@ -66,6 +68,11 @@ def unknown_session(session_id: str, why: str = "") -> Refusal:
     """Return the refusal of a session that cannot be used."""
     words = f"no session {session_id}" + (f": {why}" if why else "")
     return Refusal(RESOURCE_NOT_FOUND, words, {"sessionId": session_id})
+
+
+def deleted_session(session_id: str) -> Refusal:
+    """Return the refusal of a session that was deleted."""
+    return unknown_session(session_id, "it was deleted; `rekindle undelete` brings it back")
 
 
 def in_use(session_id: str, holder: Holder) -> Refusal:

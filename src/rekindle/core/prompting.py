@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from rekindle.core.claiming import claim
 from rekindle.core.connection import Connection
-from rekindle.core.flow import Claim, Deliver, Find, Flow, Part, Recall, Refusal, Tell, Write
+from rekindle.core.flow import Deliver, Find, Flow, Part, Recall, Refusal, Tell, Write
 from rekindle.core.handover import as_block, compose
-from rekindle.core.params import in_use, unknown_session
+from rekindle.core.params import deleted_session, unknown_session
 from rekindle.core.replay import as_line, handover_notice
 from rekindle.core.restart import awake
 from rekindle.core.restore import restore
 from rekindle.core.sessions import Live
 from rekindle.core.titles import title_from_prompt
 from rekindle.core.transcript import Transcript
-from rekindle.model import Holder, Opened, Session
+from rekindle.model import Opened, Session
 from rekindle.wire.envelope import rows
 
 
@@ -20,19 +21,17 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
     """Let a prompt go to an agent that remembers, or that is told now."""
     live = _open(conn, session_id)
     yield from awake(conn)
-    holder: Holder | None = yield Claim(session_id)
-    if holder is not None:
-        raise in_use(session_id, holder)
+    yield from claim(conn, session_id)
     session = yield from _remembered(conn, live)
     preface: dict[str, Any] | None = None
     if live.needs_handover:
         transcript: Transcript = yield Recall(session_id)
-        if transcript.turns:
-            words = compose(transcript, conn.settings.handover_budget)
-            preface = as_block(words, is_embedded=conn.agent.own.takes_embedded_context)
+        words = compose(transcript, conn.settings.handover_budget)
+        preface = as_block(words, is_embedded=conn.agent.own.takes_embedded_context)
+        # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
     yield Deliver(line, preface)
-    live.needs_handover = False
+    live.needs_handover, live.is_handing_over = False, preface is not None
     if preface is not None:
         yield Tell([as_line(session_id, handover_notice(conn.at_us))])
     _retitle(live, session, rows(params.get("prompt")))
@@ -77,6 +76,9 @@ def _remembered(conn: Connection, live: Live) -> Part:
         if live.needs_restore:
             raise
         return None
+    if session is not None and session.deleted_us is not None:
+        conn.sessions.drop(live.id)
+        raise deleted_session(live.id)
     if live.needs_restore:
         if session is None:
             raise unknown_session(live.id)

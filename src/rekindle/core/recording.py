@@ -21,7 +21,7 @@ from rekindle.core.requests import OpenRequest, OpenRequests
 from rekindle.core.step import Step
 from rekindle.core.streak import Streak
 from rekindle.core.titles import title_from_prompt
-from rekindle.core.written import without_secrets
+from rekindle.core.written import ready_line, without_secrets
 from rekindle.model import (
     Change,
     Deleted,
@@ -66,8 +66,8 @@ class _Heard(Struct):
     """Whether the store was told of it."""
     last_kind: str = ""
     """The kind of the last update; a message begins where it changes."""
-    terminals: dict[str, int] = {}
-    """The terminals that tool calls show, and how much of their output is recorded."""
+    terminals: dict[str, tuple[int, str | None]] = {}
+    """The terminals that tool calls show: how much of each is recorded, and what is not yet."""
 
 
 class _OpenStretch(Struct):
@@ -170,16 +170,23 @@ class Recording:
             self._name_after(session_id, line)
         elif kind in methods.TOOL_CALL_KINDS and b'"terminal"' in line:
             self._meet_terminals(live, line)
-        elif kind:
+        elif kind and kind not in methods.STATE_KINDS:
             self._streak = Streak.after(line, session_id, kind, as_said)
             self._streak_session = session_id
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
         return True
 
-    def request(
-        self, side: Side, request_id: Raw, method: str, session_id: str | None, line: bytes
+    def request(  # noqa: PLR0913 - what a request is
+        self,
+        side: Side,
+        request_id: Raw,
+        method: str,
+        session_id: str | None,
+        line: bytes,
+        *,
+        asked_as: Raw | None = None,
     ) -> None:
-        """See a request."""
+        """See a request; `asked_as` is its id where the side that asks has another."""
         params: dict[str, Any] = {}
         if method in methods.OPENING:
             params = without_secrets(table((members(line) or {}).get("params")))
@@ -195,7 +202,8 @@ class Recording:
                 self._prompt(session_id, line)
             elif kind is not None:
                 self._keep(session_id, side, kind, line)
-        asked = OpenRequest(bytes(request_id), method, session_id, params)
+        own_id = bytes(request_id if asked_as is None else asked_as)
+        asked = OpenRequest(own_id, method, session_id, params, told_as=bytes(request_id))
         self._requests.ask(side, request_id, asked)
 
     def handover(self, session_id: str, block: dict[str, Any], blocks: list[Any]) -> None:
@@ -206,7 +214,8 @@ class Recording:
 
     def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
         """See a notification that is no update of the agent."""
-        if session_id is None or methods.is_private(method):
+        is_request_without_id = method in methods.LIFECYCLE
+        if session_id is None or methods.is_private(method) or is_request_without_id:
             return
         if not self._live(session_id).is_met:
             # A word about a session does not make one.
@@ -224,7 +233,7 @@ class Recording:
         is_success = message.error is UNSET
         session_id = asked.session_id
         if asked.method in methods.OPENING:
-            self._opened(asked, message, line, is_success=is_success)
+            self._opened(asked, message, is_success=is_success)
         elif asked.method == methods.TERMINAL_OUTPUT:
             self._terminal_output(asked, message)
         elif session_id is not None:
@@ -260,6 +269,7 @@ class Recording:
 
     def end_turn(self, session_id: str, line: bytes) -> None:
         """Keep the answer to a prompt, the agent's or the one given in its place."""
+        self._keep_terminals(session_id, self._live(session_id))
         self._keep(session_id, Side.AGENT, Kind.ANSWER, line)
         self._step.sync = True
         if self._agent.own.protocol == 1:
@@ -282,9 +292,7 @@ class Recording:
         self._keep(session_id, Side.CLIENT, Kind.PROMPT, line)
         self._step.sync = True
 
-    def _opened(
-        self, asked: OpenRequest, message: Message, line: bytes, *, is_success: bool
-    ) -> None:
+    def _opened(self, asked: OpenRequest, message: Message, *, is_success: bool) -> None:
         session_id = asked.session_id
         if asked.method in {methods.NEW, methods.FORK}:
             result = members(message.result) if message.result is not UNSET else None
@@ -311,7 +319,8 @@ class Recording:
         )
         setup = {"jsonrpc": "2.0", "method": asked.method, "params": params}
         self._keep(session_id, Side.CLIENT, Kind.SETUP, encode(setup))
-        self._keep(session_id, Side.AGENT, Kind.READY, line)
+        result = members(message.result) if message.result is not UNSET else None
+        self._keep(session_id, Side.AGENT, Kind.READY, ready_line(result or {}))
         self._step.sync = True
 
     def _count(self, session_id: str, live: _Heard, kind: str) -> None:
@@ -319,7 +328,7 @@ class Recording:
         is_news, live.last_kind = live.last_kind != kind, kind
         by_user = kind in methods.USER_MESSAGE_KINDS
         if is_news and (by_user or kind in methods.AGENT_MESSAGE_KINDS):
-            turns = int(by_user)
+            turns = int(by_user and not live.is_in_turn)
             at_us = self._at_us
             self._change(Tallied(session_id=session_id, at_us=at_us, turns=turns, messages=1))
 
@@ -327,26 +336,33 @@ class Recording:
         for part in map(table, rows(_update_in(line).get("content"))):
             terminal_id = text(part.get("terminalId"))
             if terminal_id is not None:
-                live.terminals.setdefault(terminal_id, 0)
+                live.terminals.setdefault(terminal_id, (0, None))
 
     def _terminal_output(self, asked: OpenRequest, message: Message) -> None:
         """Keep what a terminal shows, if a tool call shows the terminal.
 
         Agents ask for the whole of it again and again, so it is kept when it is news enough:
-        at first, when it has doubled, and when the command has ended.
+        at first, when it has doubled, when the command has ended, and at the turn's end.
         """
         terminal_id = text(asked.params.get("terminalId"))
         result = table(decode(message.result)) if message.result is not UNSET else {}
         output = text(result.get("output"))
         if asked.session_id is None or terminal_id is None or output is None:
             return
-        terminals = self._live(asked.session_id).terminals
-        kept = terminals.get(terminal_id)
-        has_ended = result.get("exitStatus") is not None
-        if kept is not None and len(output) > kept and (len(output) >= 2 * kept or has_ended):
-            terminals[terminal_id] = len(output)
-            told = encode({"terminalId": terminal_id, "output": output})
-            self._keep(asked.session_id, Side.CLIENT, Kind.TERMINAL, told)
+        live = self._live(asked.session_id)
+        if terminal_id in live.terminals:
+            kept, _ = live.terminals[terminal_id]
+            live.terminals[terminal_id] = (kept, output)
+            if len(output) >= max(2 * kept, 1) or result.get("exitStatus") is not None:
+                self._keep_terminals(asked.session_id, live)
+
+    def _keep_terminals(self, session_id: str, live: _Heard) -> None:
+        """Record what is last known of the terminals."""
+        for terminal_id, (_, output) in live.terminals.items():
+            if output is not None:
+                live.terminals[terminal_id] = (len(output), None)
+                told = encode({"terminalId": terminal_id, "output": output})
+                self._keep(session_id, Side.CLIENT, Kind.TERMINAL, told)
 
     def _name_after(self, session_id: str, line: bytes) -> None:
         """Name a session that the agent tells of after the first words in it."""

@@ -6,7 +6,7 @@ does, its id is changed on the way, and nothing else. An answer that we give in 
 place is recorded like its own, because the client sees it all the same.
 """
 
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -14,8 +14,8 @@ from rekindle.core.conductor import Conductor, Outcome, Running
 from rekindle.core.connection import Settings
 from rekindle.core.desk import Desk
 from rekindle.core.ended import AgentEnded
-from rekindle.core.flow import Cancel, Deed, Deliver, Refusal, Tell, ToRunner, Write
-from rekindle.core.from_agent import FromAgent
+from rekindle.core.flow import Cancel, Deed, Deliver, EndTurn, Refusal, Tell, ToRunner, Write
+from rekindle.core.from_agent import CANCELLED, FromAgent
 from rekindle.core.from_client import FromClient
 from rekindle.core.replay import as_line
 from rekindle.core.sessions import Live
@@ -23,8 +23,6 @@ from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import error_response, notification, response
-
-_CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
 class Relay:
@@ -75,11 +73,12 @@ class Relay:
         self._desk.ended = ended
         conn.agent.is_running = conn.agent.is_initializing = False
         conn.agent.deaths += 1
+        conn.agent.generation += 1
         conn.sessions.agent_ended()
-        conn.requests.settle(Side.AGENT)
+        for asked in conn.requests.settle(Side.AGENT):
+            self._desk.tell(notification(methods.CANCEL_REQUEST, {"requestId": Raw(asked.told_as)}))
         self._desk.answer_all_for_agent(ended)
         self._conductor.agent_ended()
-        self._client.release()
         return self._finish()
 
     def recover(self) -> None:
@@ -102,6 +101,7 @@ class Relay:
         self._desk.recording.end_streak()
 
     def _finish(self) -> Step:
+        self._client.release()
         self._desk.recording.finish()
         self._desk.step.wake_us = self._conductor.next_us
         return self._desk.step
@@ -110,16 +110,17 @@ class Relay:
         asked = self._agent.take(line)
         if asked is None:
             return
-        if asked.method == methods.INITIALIZE:
-            self._client.release()
-        elif asked.method == methods.PROMPT:
+        if asked.method == methods.PROMPT:
             self._desk.conn.agent.deaths = 0
-            self._tell_title(self._desk.conn.sessions.get(asked.session_id))
+            live = self._desk.conn.sessions.get(asked.session_id)
+            if live is not None:
+                self._tell_title(live)
+                live.is_handing_over = False
             self._conductor.turn_ended()
 
-    def _tell_title(self, live: Live | None) -> None:
+    def _tell_title(self, live: Live) -> None:
         """Tell the client a title that it does not know yet."""
-        if live is None or live.new_title is None:
+        if live.new_title is None:
             return
         live.title, live.new_title = live.new_title, None
         update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": live.title}
@@ -128,6 +129,12 @@ class Relay:
         self._desk.tell(line)
 
     # -- for the flows ------------------------------------------------------------------
+
+    @property
+    def token(self) -> str:
+        """What the ids of our questions have that no others have."""
+        token = self._desk.conn.settings.token
+        return f"{token}-" if token else ""
 
     @property
     def at_us(self) -> int:
@@ -167,8 +174,10 @@ class Relay:
                 self._desk.step.sync = True
             case Cancel():
                 self._cancel(deed.session_id)
-            case _:
+            case EndTurn():
                 self._end_turn(deed.session_id)
+            case _:  # pragma: no cover - there is no other
+                assert_never(deed)
 
     def complain(self, fault: Exception) -> None:
         """Tell the user of a fault of ours."""
@@ -189,13 +198,12 @@ class Relay:
                 pass
         for line in self._desk.conn.sessions.take_held(are_all_named=not self._desk.conn.openings):
             self._from_agent(line)
-        self._client.release()
 
     def _cancel(self, session_id: str) -> None:
         self._client.deliver(notification(methods.CANCEL, {"sessionId": session_id}))
         open_ = self._desk.conn.requests.settle(Side.AGENT, methods.REQUEST_PERMISSION, session_id)
         for asked in open_:
-            line = response(Raw(asked.id), _CANCELLED)
+            line = response(Raw(asked.id), CANCELLED)
             self._desk.recording.outcome(session_id, line)
             self._desk.send(line)
 

@@ -53,8 +53,8 @@ def replay(
     """Yield the updates. With `is_running`, the last turn has not ended yet."""
     last = len(transcript.turns)
     for turn in transcript.turns:
-        is_cut_off = turn.ended_us is None and not (is_running and turn.number == last)
-        yield from _turn(turn, transcript.terminals, is_cut_off=is_cut_off)
+        is_going_on = is_running and turn.number == last
+        yield from _turn(turn, transcript.terminals, is_going_on=is_going_on)
     state = dict(transcript.state)
     if title is not None:
         info = table(state.get(SESSION_INFO_UPDATE))
@@ -85,36 +85,29 @@ def message_id(message: Message) -> str:
     return message.id if message.id is not None else f"rekindle-{message.seq}"
 
 
-def _turn(turn: Turn, terminals: Terminals, *, is_cut_off: bool) -> Iterator[Update]:
-    is_over = is_cut_off or turn.ended_us is not None
+def _turn(turn: Turn, terminals: Terminals, *, is_going_on: bool) -> Iterator[Update]:
     last: Update | None = None
     for item in turn.items:
-        for update in _item(item, terminals, is_over=is_over):
+        may_go_on = is_going_on and item is turn.items[-1]
+        for update in _item(item, terminals, is_over=not is_going_on, may_go_on=may_go_on):
             if last is not None:
                 yield _marked(last)
             last = update
     if last is not None:
+        is_cut_off = turn.was_cut_off and not is_going_on
         yield _marked(last, **({"interrupted": True} if is_cut_off else {}))
 
 
-def _item(item: Item, terminals: Terminals, *, is_over: bool) -> Iterator[Update]:
+def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -> Iterator[Update]:
     match item:
         case Message():
-            kind = _KINDS[item.role]
-            is_empty = True
-            for piece in item.pieces(_LONGEST_TEXT):
-                is_empty = False
-                yield {"sessionUpdate": kind, "messageId": message_id(item), "content": piece}
-            if is_empty and item.role is Role.USER:
-                # An empty message of the user's still begins a turn.
-                nothing = {"type": "text", "text": ""}
-                yield {"sessionUpdate": kind, "messageId": message_id(item), "content": nothing}
+            yield from _message(item, may_go_on=may_go_on)
         case ToolCall():
             yield _tool_call(item, terminals, is_over=is_over)
         case Handover():
             yield handover_notice(item.at_us)
         case Plan():
-            yield {"sessionUpdate": "plan", "entries": item.entries}
+            yield {"sessionUpdate": "plan", **item.rest, "entries": item.entries}
         case Other():
             yield item.update
         case _:
@@ -124,6 +117,21 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool) -> Iterator[Update
                 "messageId": f"rekindle-{item.seq}",
                 "content": {"type": "text", "text": words},
             }
+
+
+def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:
+    update: Update = {"sessionUpdate": _KINDS[message.role]}
+    if message.id is not None or message.role is Role.USER or not may_go_on:
+        # The rest of what is still being said will come without an id, if it has none.
+        update["messageId"] = message_id(message)
+    meta = {"_meta": message.meta} if message.meta else {}
+    is_empty = True
+    for piece in message.pieces(_LONGEST_TEXT):
+        yield {**update, "content": piece, **meta}
+        is_empty, meta = False, {}
+    if is_empty and (message.role is Role.USER or meta):
+        # An empty message of the user's still begins a turn.
+        yield {**update, "content": {"type": "text", "text": ""}, **meta}
 
 
 def _tool_call(call: ToolCall, terminals: Terminals, *, is_over: bool) -> Update:

@@ -13,9 +13,12 @@ class OpenRequest(Struct, frozen=True):
     """A request without its answer; `params` only where the answer needs them."""
 
     id: bytes
+    """As the side that asked has it."""
     method: str
     session_id: str | None
     params: dict[str, Any]
+    told_as: bytes = b""
+    """As the other side was told it, if that is another."""
 
 
 class OpenRequests:

@@ -19,9 +19,10 @@ from rekindle.model import NOBODY, AgentIdentity, Session
 from rekindle.wire import methods
 from rekindle.wire.envelope import AUTH_REQUIRED, INTERNAL_ERROR, rows, table, text
 
-_PATIENCE_US = 60_000_000
+PATIENCE_US = 60_000_000
 _LOOK_AGAIN_US = 100_000
 _LOOKS_WITHOUT_NEWS = 10
+_LOOKS_AFTER_LATE = 5
 _MOST_LOOKS = 100
 
 
@@ -38,7 +39,8 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
 
     Also return the transcript, if it had to be read for that.
     """
-    live = conn.sessions.bind(session.id, session.agent_session_id)
+    generation = conn.agent.generation
+    live = conn.sessions.bind(session.id, NOBODY)
     live.setup = setup
     live.title, live.is_named_by_user = session.title, session.title_source == "user"
     live.hearing, live.is_restoring, live.is_closed = Hearing.SWALLOW, True, False
@@ -46,11 +48,15 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
     try:
         answer = yield from _natively(conn, session, live)
         if answer is not None:
-            live.needs_restore = live.needs_handover = False
-            return Restored.NATIVE, answer, None
-        answer, transcript = yield from _anew(conn, session, live)
-        live.needs_restore, live.needs_handover = False, True
-        return Restored.HANDOVER, answer, transcript
+            how, transcript = Restored.NATIVE, None
+        else:
+            answer, transcript = yield from _anew(conn, session, live)
+            how = Restored.HANDOVER
+        if conn.agent.generation != generation:
+            raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
+        live.needs_handover = how is Restored.HANDOVER and session.turns > 0
+        live.needs_restore = live.is_outdated = False
+        return how, answer, transcript
     finally:
         live.is_restoring = False
 
@@ -59,8 +65,8 @@ def settle(live: Live, turns: int) -> Part:
     """Wait for a history that is told late; return whether enough of it was told."""
     told, quiet, is_late = live.told.lines, 0, False
     for _ in range(_MOST_LOOKS):
-        # What comes late comes in bursts: one quiet moment, and it is over.
-        is_told = _is_whole(live.told, turns) and (quiet > 0 or not is_late)
+        # What comes late may come in bursts: it is over when there was quiet for a while.
+        is_told = _is_whole(live.told, turns) and (quiet == _LOOKS_AFTER_LATE or not is_late)
         if is_told or quiet == _LOOKS_WITHOUT_NEWS:
             break
         yield Pause(_LOOK_AGAIN_US)
@@ -68,7 +74,9 @@ def settle(live: Live, turns: int) -> Part:
         is_late = is_late or is_news
         quiet = 0 if is_news else quiet + 1
         told = live.told.lines
-    return live.told.has_answers or 0 < turns <= live.told.user_messages
+    # A greeting or a warning is no memory: the user's own words must be in it.
+    told = live.told
+    return told.user_messages > 0 and (told.has_answers or told.user_messages >= turns > 0)
 
 
 def can_restore_natively(conn: Connection, session: Session) -> bool:
@@ -87,31 +95,34 @@ def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
 
 
 def _natively(conn: Connection, session: Session, live: Live) -> Part:
-    if not can_restore_natively(conn, session):
+    agent_id = session.agent_session_id
+    is_there = can_restore_natively(conn, session) and not live.is_outdated
+    if not is_there or not conn.sessions.is_free(agent_id, session.id):
         return None
+    conn.sessions.bind(session.id, agent_id)
     for method in (methods.RESUME, methods.LOAD):
         if not conn.agent.own.offers(method):
             continue
         live.told = Told()
-        params = {"sessionId": session.agent_session_id, **live.setup}
-        reply: Reply = yield Ask(method, params, _PATIENCE_US)
+        reply: Reply = yield Ask(method, {"sessionId": agent_id, **live.setup}, PATIENCE_US)
         pass_on_what_only_the_user_can_solve(reply)
-        if not reply.is_success or names_another(reply, session.agent_session_id):
+        if not reply.is_success or names_another(reply, agent_id):
             continue
         if method == methods.LOAD and session.turns > 0:
             remembers: bool = yield from settle(live, session.turns)
             if not remembers:
                 continue
         return table(reply.result)
+    # What it still tells under this id is history that we have.
+    conn.sessions.abandon(agent_id)
     return None
 
 
 def _anew(conn: Connection, session: Session, live: Live) -> Part:
-    if not conn.settings.may_hand_over:
+    if session.turns > 0 and not conn.settings.may_hand_over:
         raise no_handover(session.id)
     with conn.naming():
-        answer: dict[str, Any] = yield from begin(live.setup)
-        agent_id = str(answer["sessionId"])
+        agent_id, answer = yield from begin(live.setup)
         conn.sessions.bind(session.id, agent_id)
     transcript: Transcript = yield Recall(session.id)
     answer = yield from _as_it_was_set(agent_id, answer, transcript)
@@ -119,12 +130,13 @@ def _anew(conn: Connection, session: Session, live: Live) -> Part:
 
 
 def begin(setup: dict[str, Any]) -> Part:
-    """Have the agent make a session; return its answer. Raises Refusal."""
-    reply: Reply = yield Ask(methods.NEW, setup)
+    """Have the agent make a session; return its id, and the answer. Raises Refusal."""
+    reply: Reply = yield Ask(methods.NEW, setup, PATIENCE_US)
     answer = table(reply.result)
-    if not reply.is_success or text(answer.get("sessionId")) is None:
+    agent_id = text(answer.get("sessionId"))
+    if not reply.is_success or agent_id is None:
         raise refusal_of(reply, "begin a session")
-    return answer
+    return agent_id, answer
 
 
 def no_handover(session_id: str) -> Refusal:

@@ -50,6 +50,10 @@ class Live(Struct):
     """Whether the agent that knew it has ended."""
     needs_handover: bool = False
     """Whether the next prompt has to carry the record."""
+    is_handing_over: bool = False
+    """Whether the prompt that carries it is being answered."""
+    is_outdated: bool = False
+    """Whether another process has driven it since: the agent here does not know all of it."""
     is_closed: bool = False
     """Whether the client has closed it, and the agent cannot be told."""
     setup: dict[str, Any] = {}
@@ -68,6 +72,7 @@ class Sessions:
         self._by_id: dict[str, Live] = {}
         self._by_agent_id: dict[str, Live] = {}
         self._early: dict[str, list[bytes]] = {}
+        self._abandoned: set[str] = set()
 
     def get(self, session_id: str | None) -> Live | None:
         """Return the session that the client calls so."""
@@ -92,8 +97,22 @@ class Sessions:
         live.agent_id = agent_id
         if agent_id != NOBODY:
             self._by_agent_id[agent_id] = live
+            self._abandoned.discard(agent_id)
         live.held += self._early.pop(agent_id, [])
         return live
+
+    def is_free(self, agent_id: str, session_id: str) -> bool:
+        """Tell whether the agent means no other session by this id."""
+        other = self._by_agent_id.get(agent_id)
+        return other is None or other.id == session_id
+
+    def abandon(self, agent_id: str) -> None:
+        """Listen no more to what the agent tells under this id."""
+        self._abandoned.add(agent_id)
+
+    def is_abandoned(self, agent_id: str) -> bool:
+        """Tell whether nobody listens, because another id has come in its place."""
+        return agent_id in self._abandoned
 
     def drop(self, session_id: str) -> None:
         """Forget a session."""
@@ -126,3 +145,4 @@ class Sessions:
             live.held.clear()
         self._by_agent_id.clear()
         self._early.clear()
+        self._abandoned.clear()

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, MsgspecError, Struct, field
+from msgspec import UNSET, MsgspecError, Struct, UnsetType, field
 
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
@@ -40,14 +40,17 @@ class Message(Struct, kw_only=True):
     seq: int
     at_us: int
     id: str | None = None
+    meta: dict[str, Any] = {}
+    """What was said beside the words, as it was last said."""
     _done: list[dict[str, Any]] = []
     _passages: list[str] = []
     _words: list[str] = []
 
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
-        if block.get("type") == "text" and block.keys() == PLAIN_TEXT:
-            self.add_text(text(block["text"]) or "")
+        words = block.get("text")
+        if isinstance(words, str) and block.get("type") == "text" and block.keys() == PLAIN_TEXT:
+            self.add_text(words)
         else:
             self._end_text()
             self._done.append(block)
@@ -81,7 +84,7 @@ class Message(Struct, kw_only=True):
         """
         for block in self._done:
             if block.keys() == PLAIN_TEXT:
-                yield from map(_plain, _cut([text(block["text"]) or ""], longest))
+                yield from map(_plain, _cut([block["text"]], longest))
             else:
                 yield block
         yield from map(_plain, _cut([*self._passages, *self._words], longest))
@@ -92,7 +95,7 @@ class Message(Struct, kw_only=True):
         return "".join(text(block.get("text")) or "" for block in self.blocks)
 
     def _end_text(self) -> None:
-        words = "".join([*self._passages, *self._words])
+        words = _mended("".join([*self._passages, *self._words]))
         self._passages.clear()
         self._words.clear()
         last = self._done[-1] if self._done else None
@@ -110,6 +113,8 @@ def _cut(parts: list[str], longest: int) -> Iterator[str]:
     """Join parts as far as they fit, and cut those that do not."""
     held: list[str] = []
     size = 0
+    if any(part and "\ud800" <= part[-1] <= "\udfff" for part in parts):
+        parts = [_mended("".join(parts))]
     for part in parts:
         if held and size + len(part) > longest:
             yield "".join(held)
@@ -124,6 +129,15 @@ def _cut(parts: list[str], longest: int) -> Iterator[str]:
         yield "".join(held)
 
 
+def _mended(words: str) -> str:
+    """Put characters together that were cut in two: streams are cut anywhere."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return words.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return words
+
+
 class ToolCall(Struct, kw_only=True):
     """A tool call in its latest state; `fields` as ACP has them."""
 
@@ -136,11 +150,12 @@ class ToolCall(Struct, kw_only=True):
 
 
 class Plan(Struct, kw_only=True):
-    """The plan as it was last told in its turn."""
+    """The plan as it was last told in its turn; `rest` is what was told beside its entries."""
 
     seq: int
     at_us: int
     entries: list[Any]
+    rest: dict[str, Any] = {}
 
 
 class Gap(Struct, kw_only=True):
@@ -179,6 +194,11 @@ class Turn(Struct, kw_only=True):
     stop_reason: str | None = None
     error: dict[str, Any] | None = None
 
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the agent was not there to end it."""
+        return self.ended_us is None or "agentEnded" in table(table(self.error).get("data"))
+
 
 class Transcript:
     """A session folded up to the last entry added."""
@@ -189,6 +209,7 @@ class Transcript:
         """The last update of each kind that tells the session's state."""
         self._messages: dict[tuple[Role, str], Message] = {}
         self._tool_calls: dict[str, ToolCall] = {}
+        self._used_ids: set[tuple[str, str]] = set()
         self.modes: dict[str, Any] = {}
         """The modes there are, as the agent last told them."""
         self.terminals: dict[str, str] = {}
@@ -223,6 +244,9 @@ class Transcript:
             case Kind.CONFIG:
                 self._config(entry)
             case Kind.HANDOVER:
+                # Another session of the agent's, which may give the same ids to other things.
+                self._messages.clear()
+                self._tool_calls.clear()
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 lost = (members(entry.line) or {}).get("lostEntries")
@@ -285,7 +309,7 @@ class Transcript:
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             return False
         role = _ROLES_OF_CHUNKS.get(update.kind)
-        if role is None or update.content.type != "text":
+        if role is None or update.content.type != "text" or update.meta is not UNSET:
             return False
         self._find_message(entry, role, update.message_id).add_text(update.content.text)
         return True
@@ -308,6 +332,7 @@ class Transcript:
 
     def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
         message = self._find_message(entry, role, text(update.get("messageId")))
+        message.meta |= table(update.get("_meta"))
         if is_chunk:
             message.add(table(update.get("content")))
         elif "content" in update:
@@ -324,19 +349,27 @@ class Transcript:
             if isinstance(last, Message) and last.role is role and last.id is None:
                 return last
         turn = self._turn(entry)
-        if role is Role.USER and turn.items:
+        if role is Role.USER and turn.items and turn.ended_us is not None:
             turn = self._begin_turn(entry)
-        message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=message_id)
+        own_id = None if message_id is None else self._unused(role, message_id, entry)
+        message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=own_id)
         turn.items.append(message)
         if message_id is not None:
             self._messages[role, message_id] = message
         return message
 
+    def _unused(self, what: str, given: str, entry: Entry) -> str:
+        """Return an id that means one thing in the whole session, where the agent's means two."""
+        own = given if (what, given) not in self._used_ids else f"{given}~{entry.seq}"
+        self._used_ids.add((what, own))
+        return own
+
     def _tool_call(self, entry: Entry, update: dict[str, Any]) -> ToolCall:
         call_id = text(update.get("toolCallId")) or ""
         call = self._tool_calls.get(call_id)
         if call is None:
-            call = ToolCall(id=call_id, seq=entry.seq, at_us=entry.at_us, fields={})
+            own_id = self._unused("tool", call_id, entry)
+            call = ToolCall(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
             self._tool_calls[call_id] = call
             self._turn(entry).items.append(call)
         told = {
@@ -366,6 +399,7 @@ class Transcript:
             plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
         plan.entries = rows(update.get("entries"))
+        plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "entries"}}
 
     def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
         # What an information leaves out stays as it was; all other kinds tell the whole.
@@ -431,6 +465,7 @@ class _Chunk(Struct, gc=False):
     kind: str = field(name="sessionUpdate")
     content: _Content
     message_id: str | None = field(default=None, name="messageId")
+    meta: msgspec.Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
 class _Params(Struct, gc=False):

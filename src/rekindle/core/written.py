@@ -8,6 +8,7 @@ from rekindle.core.sessions import Live
 from rekindle.model import Change, Entry, Kind, Opened, Side, Stretch
 from rekindle.wire.envelope import encode, rows, table, text
 
+_KEPT_OF_ANSWERS = ("sessionId", "modes", "configOptions", "availableCommands")
 _HARMLESS = ("sessionId", "cwd", "additionalDirectories")
 
 
@@ -32,8 +33,13 @@ def written_opening(conn: Connection, live: Live, method: str, ready: bytes) -> 
 
 
 def ready_line(result: dict[str, Any]) -> bytes:
-    """Return an answer that we give as the line that is recorded."""
-    return encode({"jsonrpc": "2.0", "result": result})
+    """Return what is recorded of the answer that opens a session.
+
+    Named one by one, as with the request: an agent may say back what it was given.
+    """
+    kept = {name: result[name] for name in _KEPT_OF_ANSWERS if name in result}
+    restored = table(table(result.get("_meta")).get("rekindle"))
+    return encode({"jsonrpc": "2.0", "result": {**kept, "_meta": {"rekindle": restored}}})
 
 
 def ready_entry(line: bytes, at_us: int) -> Entry:

@@ -18,7 +18,7 @@ from rekindle.core.flow import (
 )
 from rekindle.core.transcript import fold
 from rekindle.errors import SessionNotFound, StoreError
-from rekindle.model import Holder, Session
+from rekindle.model import Claimed, Holder, Session
 from rekindle.run.recorder import Recorder
 from rekindle.store.base import Store
 
@@ -40,7 +40,9 @@ class Answers:
                 return os.path.realpath(question.one) == os.path.realpath(question.other)
             case StartAgent():
                 return self._start_agent()
-            case Claim() | Known() | Release() | Erase():
+            case Claim():
+                return self._claim(question)
+            case Known() | Release() | Erase():
                 return self._as_far_as_possible(question)
             case Find() | Pick() | Recall():
                 try:
@@ -48,29 +50,37 @@ class Answers:
                 except StoreError as error:
                     return Failure(f"the record cannot be read: {error}")
 
-    def _as_far_as_possible(self, question: Claim | Known | Release | Erase) -> object:
+    def _as_far_as_possible(self, question: Known | Release | Erase) -> object:
         """Return the answer, or what is harmless: without a store a conversation still goes on."""
         try:
             return self._recorder.ask(lambda store: self._do(store, question))
         except StoreError:
             return set[str]() if isinstance(question, Known) else None
 
-    def _do(self, store: Store, question: Claim | Known | Release | Erase) -> object:
+    def _do(self, store: Store, question: Known | Release | Erase) -> object:
         match question:
             case Known():
                 return store.bound(question.session_ids)
-            case Claim():
-                return self._claim(store, question)
             case Release():
                 return store.release(self._holder, question.session_id)
             case Erase():
                 return store.erase(question.session_id)
 
-    def _claim(self, store: Store, claim: Claim) -> Holder | None:
-        # Asked before every prompt, and mostly ours already: reading is cheaper than writing.
-        if store.holder(claim.session_id) == self._holder:
-            return None
-        return store.claim(claim.session_id, self._holder, takeover=claim.may_take_over)
+    def _claim(self, claim: Claim) -> Claimed:
+        """Return what came of a claim. Where the store fails, nobody speaks against it."""
+        other: Holder | None = None
+        try:
+            # Asked before every prompt, and mostly ours already: reading is cheaper than writing.
+            other = self._recorder.ask(lambda store: store.holder(claim.session_id))
+            if other == self._holder:
+                return Claimed()
+            return self._recorder.ask(
+                lambda store: store.claim(
+                    claim.session_id, self._holder, takeover=claim.may_take_over
+                )
+            )
+        except StoreError:
+            return Claimed(holder=None if claim.may_take_over else other)
 
 
 def _look_up(store: Store, question: Find | Pick | Recall) -> object:

@@ -101,8 +101,14 @@ class Recorder:
 
         def rewrite() -> None:
             changes = [c.as_entry() if isinstance(c, _Gap) else c for c in self._backlog]
-            # The conversation waits meanwhile, so others are hardly waited for.
-            self._open().write(changes, sync=True, patience=_PATIENCE_OF_A_RETRY)
+            store = self._open()
+            try:
+                # The conversation waits meanwhile, so others are hardly waited for.
+                store.write(changes, sync=True, patience=_PATIENCE_OF_A_RETRY)
+            except StoreError:
+                raise
+            except Exception:  # noqa: BLE001 - one that cannot be stored must not keep the rest
+                self._write_one_by_one(store, changes)
 
         waited = len(self._backlog)
         lost = sum(change.lost for change in self._backlog if isinstance(change, _Gap))
@@ -114,6 +120,15 @@ class Recorder:
             what = f"; {lost} entries were lost and are marked as a gap" if lost else ""
             self._log.tell(f"recording again{what}")
             self._log.note(f"caught up with {waited} changes")
+
+    def _write_one_by_one(self, store: Store, changes: Sequence[Change]) -> None:
+        for change in changes:
+            try:
+                store.write([change], sync=True)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - as above
+                self._log.tell("one entry cannot be recorded", quote=repr(error))
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""

@@ -18,8 +18,9 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 from rekindle.core.ended import AgentEnded
+from rekindle.core.flow import Failure
 from rekindle.core.relay import Relay
-from rekindle.core.step import Step
+from rekindle.core.step import Posed, Step
 from rekindle.errors import RekindleError
 from rekindle.model import Holder, Side
 from rekindle.run.agent import Agent
@@ -34,6 +35,7 @@ from rekindle.run.stdio import Sink, has_hung_up, read_lines
 STDIN, STDOUT = 0, 1
 
 _PATIENCE_FOR_TERMINATE = 2.0
+_PATIENCE_FOR_SILENCE = 0.2
 _LOOK_AROUND = 1.0
 _TICK = 0.05
 _LINES_AT_ONCE = 64
@@ -74,19 +76,21 @@ class Runner:
     # -- the two directions -------------------------------------------------------------
 
     def _pump_client(self) -> None:
-        for lines, is_terminated in read_lines(STDIN):
-            self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
-            self._link.sink.flush(wait=True)
-            self._flush_aside(self._to_client)
-        with self._lock:
-            self._has_client_left = True
-            self._link.agent.close_stdin()
-        self._events.put(None)
+        try:
+            for lines, is_terminated in read_lines(STDIN):
+                self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
+                self._link.sink.flush(wait=True)
+                self._to_client.flush_aside()
+        finally:
+            with self._lock:
+                self._has_client_left = True
+                self._link.agent.close_stdin()
+            self._events.put(None)
 
     def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
         self._receive(Side.AGENT, lines, is_terminated=is_terminated)
         self._to_client.flush(wait=True)
-        self._flush_aside(self._link.sink)
+        self._link.sink.flush_aside()
 
     def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
@@ -99,40 +103,46 @@ class Runner:
 
     def _carry_out(self, step: Step, *, unterminated: Side | None = None) -> None:
         """Do what a step says, and what the answers to its questions lead to."""
-        steps = [step]
-        for todo in steps:
-            for session_id in todo.look_up:
-                self._relay.learn(session_id, is_recorded=self._recorder.has(session_id))
-            self._recorder.record(todo.changes, sync=todo.sync)
-            for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
-                _queue(todo.to(side), sink, is_terminated=side is not unterminated)
-            for complaint in todo.complaints:
-                self._log.tell(complaint.text, quote=complaint.quote)
-            for posed in todo.questions:
-                answer = self._answers.to(posed.question)
-                try:
-                    steps.append(self._relay.answer(posed.flow, answer, _now_us()))
-                except Exception as error:  # noqa: BLE001 - as above
-                    steps.append(self._excuse(error))
-        wake_us, self._wake_us = self._wake_us, steps[-1].wake_us
+        for session_id in step.look_up:
+            self._relay.learn(session_id, is_recorded=self._recorder.has(session_id))
+        self._recorder.record(step.changes, sync=step.sync)
+        for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
+            _queue(step.to(side), sink, is_terminated=side is not unterminated)
+        for complaint in step.complaints:
+            self._log.tell(complaint.text, quote=complaint.quote)
+        wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._events.put(None)
+        # One after the other: what follows from an answer may change the next.
+        for posed in step.questions:
+            self._carry_out(self._answer(posed))
+
+    def _answer(self, posed: Posed) -> Step:
+        try:
+            answer = self._answers.to(posed.question)
+        except Exception as error:  # noqa: BLE001 - as above
+            answer = Failure("a fault in Rekindle: its log tells more")
+            self._note_fault(error)
+        try:
+            return self._relay.answer(posed.flow, answer, _now_us())
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._excuse(error)
 
     def _excuse(self, error: Exception) -> Step:
-        self._log.tell("a fault in Rekindle, please report it", quote=repr(error))
-        self._log.note("".join(traceback.format_tb(error.__traceback__)))
+        self._note_fault(error)
         self._relay.recover()
         return Step()
 
-    def _flush_aside(self, sink: Sink) -> None:
-        """Write what is queued without being held up: this thread has something else to read."""
-        if sink.has_more:
-            start_thread(lambda: sink.flush(wait=True))
+    def _note_fault(self, error: Exception) -> None:
+        self._log.tell("a fault in Rekindle, please report it", quote=repr(error))
+        self._log.note("".join(traceback.format_tb(error.__traceback__)))
 
     # -- the agent's life ---------------------------------------------------------------
 
     def _start_anew(self) -> str | None:
         """Start the agent again; return why it did not start. Called with the lock held."""
+        if not self._link.is_over:
+            return "it still runs"
         try:
             agent = Agent(self._command)
         except RekindleError as error:
@@ -160,8 +170,8 @@ class Runner:
         )
         with self._lock:
             self._carry_out(self._relay.agent_ended(ended, _now_us()))
-        self._flush_aside(self._to_client)
-        self._flush_aside(self._link.sink)
+        self._to_client.flush_aside()
+        self._link.sink.flush_aside()
 
     # -- beginning and end --------------------------------------------------------------
 
@@ -195,10 +205,11 @@ class Runner:
         is_gone = is_ending or self._is_client_gone_unseen(link)
         if not is_gone and not link.is_silent:
             return None
+        if patience is None:
+            # One that cannot be heard any more is given a moment to end by itself.
+            patience = Patience(grace if is_gone else _PATIENCE_FOR_SILENCE)
         if link.is_silent and not is_gone and self._relay.is_waiting_for_agent:
-            # It will never answer.
             patience = Patience(0)
-        patience = patience or Patience(grace)
         if not patience.is_over:
             return patience
         self._log.note("the agent did not end by itself")
@@ -221,8 +232,8 @@ class Runner:
             return False
         with self._lock:
             self._carry_out(self._relay.tick(_now_us()))
-        self._flush_aside(self._to_client)
-        self._flush_aside(self._link.sink)
+        self._to_client.flush_aside()
+        self._link.sink.flush_aside()
         return True
 
     def _pass_on(self, number: int) -> None:

@@ -10,7 +10,7 @@ import os
 import select
 from collections import deque
 from collections.abc import Callable, Iterator
-from threading import Lock
+from threading import Event, Lock, Thread
 
 from rekindle.wire.framing import LineBuffer
 
@@ -55,16 +55,13 @@ class Sink:
         self._queue: deque[bytes] = deque()
         self._is_broken = False
         self._is_mid_line = False
+        self._is_wanted = Event()
+        self._writer: Thread | None = None
 
     @property
     def is_writing(self) -> bool:
         """Whether a write is under way, and perhaps waits for the reader."""
         return self._lock.locked()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether something is queued."""
-        return bool(self._queue)
 
     def put(self, data: bytes) -> None:
         """Queue lines. The caller sees to the order; nothing is written yet.
@@ -82,6 +79,20 @@ class Sink:
                     self._write(self._queue.popleft())
             finally:
                 self._lock.release()
+
+    def flush_aside(self) -> None:
+        """Have what is queued written by a thread of its own: the caller has something to read."""
+        if not self._queue:
+            return
+        self._is_wanted.set()
+        if self._writer is None:
+            self._writer = Thread(target=self._write_aside, daemon=True)
+            self._writer.start()
+
+    def _write_aside(self) -> None:
+        while self._is_wanted.wait():
+            self._is_wanted.clear()
+            self.flush(wait=True)
 
     def _write(self, data: bytes) -> None:
         if self._is_broken:

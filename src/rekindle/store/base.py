@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol, Self
 
-from rekindle.model import Change, Entry, Holder, Page, Session
+from rekindle.model import Change, Claimed, Entry, Holder, Page, Session
 
 
 class Store(Protocol):
@@ -65,8 +65,8 @@ class Store(Protocol):
         """Return those ids that a session here has, as its own or the agent's, deleted or not."""
         ...
 
-    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
-        """Make `holder` the one that drives a session; return who does, if that is another.
+    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
+        """Make `holder` the one that drives a session, unless another does.
 
         A holder whose process has ended drives nothing. With `takeover`, the session is
         `holder`'s whoever had it. Raises SessionNotFound.

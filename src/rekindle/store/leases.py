@@ -8,12 +8,15 @@ known at once and without doubt, whatever became of its process id.
 from pathlib import Path
 from typing import Any
 
-from rekindle.model import Holder
+from rekindle.model import Claimed, Holder
 from rekindle.store.filelock import FileLock
 
-_FIND = "select token, pid, host from lease where session = ?"
+_FIND = "select token, pid, host, is_over from lease where session = ?"
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
-_DROP = "delete from lease where token = :token and (:key is null or session = :key)"
+# Who had it last stays known: whoever had it before that has missed something.
+_DROP = """
+    update lease set is_over = 1 where token = :token and (:key is null or session = :key)
+"""
 
 
 class Leases:
@@ -24,21 +27,22 @@ class Leases:
         self._folder = folder
         self._alive: dict[str, FileLock] = {}
 
-    def claim(self, key: int, holder: Holder, *, takeover: bool) -> Holder | None:
-        """Take a session; return its holder if that is another who lives."""
+    def claim(self, key: int, holder: Holder, *, takeover: bool) -> Claimed:
+        """Take a session, unless another has it who lives."""
         other = self.holder(key)
         if other is not None and other.token != holder.token and not takeover:
-            return other
+            return Claimed(holder=other)
+        last = self._db.execute(_FIND, (key,)).fetchall()
         self._show_alive(holder.token)
         self._db.execute(_TAKE, (key, holder.token, holder.pid, holder.host))
-        return None
+        return Claimed(was_anothers=bool(last) and last[0][0] != holder.token)
 
     def holder(self, key: int) -> Holder | None:
         """Return a session's living holder."""
         rows = self._db.execute(_FIND, (key,)).fetchall()
-        if not rows:
+        if not rows or rows[0][3]:
             return None
-        token, pid, host = rows[0]
+        token, pid, host, _ = rows[0]
         found = Holder(token=token, pid=pid, host=host)
         return found if self._is_alive(token) else None
 

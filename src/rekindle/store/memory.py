@@ -13,6 +13,7 @@ from rekindle.model import (
     NOBODY,
     AgentIdentity,
     Change,
+    Claimed,
     Deleted,
     Entry,
     Forked,
@@ -40,6 +41,7 @@ class MemoryStore:
         self._lock = Lock()
         self._records: dict[str, _Record] = {}
         self._holders: dict[str, Holder] = {}
+        self._last_holders: dict[str, Holder] = {}
 
     def write(
         self,
@@ -90,15 +92,16 @@ class MemoryStore:
             known = {r.session.agent_session_id for r in self._records.values()}
             return (known | self._records.keys()) & set(session_ids)
 
-    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
+    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
         with self._lock:
             self._get(session_id)
             other = self._holders.get(session_id)
             if other is not None and other != holder and not takeover:
-                return other
-            self._holders[session_id] = holder
-            return None
+                return Claimed(holder=other)
+            last = self._last_holders.get(session_id, holder)
+            self._holders[session_id] = self._last_holders[session_id] = holder
+            return Claimed(was_anothers=last != holder)
 
     def holder(self, session_id: str) -> Holder | None:
         """Return who drives a session."""
@@ -127,6 +130,7 @@ class MemoryStore:
                 )
             )
             self._holders.pop(session_id, None)
+            self._last_holders.pop(session_id, None)
 
     def deleted(self, before_us: int) -> list[str]:
         """Return what was deleted."""
@@ -143,6 +147,7 @@ class MemoryStore:
         with self._lock:
             self._records.pop(session_id, None)
             self._holders.pop(session_id, None)
+            self._last_holders.pop(session_id, None)
 
     def close(self) -> None:
         """Keep nothing open, as ever."""

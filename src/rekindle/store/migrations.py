@@ -61,6 +61,7 @@ MIGRATIONS = (
     """
     alter table session add column messages integer not null default 0;
     update session set messages = turns;
+    alter table lease add column is_over integer not null default 0;
     create index session_by_deletion on session (updated_us, id) where deleted_us is not null;
     """,
 )

@@ -26,6 +26,7 @@ from rekindle.errors import (
 from rekindle.model import (
     ACTIVITY,
     Change,
+    Claimed,
     Deleted,
     Entry,
     Forked,
@@ -126,7 +127,7 @@ class SqliteStore:
         asked = json.dumps(list(session_ids))
         return {row[0] for row in self._query(statements.BOUND, {"asked": asked})}
 
-    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Holder | None:
+    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
         key = self._key_of(session_id)
         with self._writing():

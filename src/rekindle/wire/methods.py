@@ -14,6 +14,7 @@ UPDATE = "session/update"
 SET_MODE = "session/set_mode"
 SET_MODEL = "session/set_model"
 SET_CONFIG_OPTION = "session/set_config_option"
+CANCEL_REQUEST = "$/cancel_request"
 REQUEST_PERMISSION = "session/request_permission"
 
 OPENING = frozenset({NEW, LOAD, RESUME, FORK})

@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec import Raw
+
 from rekindle.wire.envelope import encode, members, table
 
 
@@ -18,3 +20,8 @@ def with_session_id(line: bytes, old: str, new: str) -> bytes:
     message = members(line) or {}
     params = {**table(message.get("params")), "sessionId": new}
     return encode({**message, "params": params})
+
+
+def with_id(line: bytes, request_id: Raw) -> bytes:
+    """Return a request or an answer with another id; the rest as it was."""
+    return encode({**(members(line) or {}), "id": request_id})

@@ -1,0 +1,74 @@
+"""A session that only the agent has: heard from it and recorded, so that afterwards it is ours."""
+
+from typing import Any
+
+from rekindle.core.claiming import claim
+from rekindle.core.connection import Connection
+from rekindle.core.flow import Ask, Erase, Known, Part, Refusal, Reply, Write
+from rekindle.core.params import refusal_of, unknown_session
+from rekindle.core.restore import (
+    PATIENCE_US,
+    names_another,
+    pass_on_what_only_the_user_can_solve,
+    settle,
+)
+from rekindle.core.sessions import Hearing, Live, Told
+from rekindle.model import Opened
+from rekindle.wire import methods
+from rekindle.wire.envelope import rows, table
+
+_PATIENCE_FOR_LIST_US = 2_000_000
+
+
+def adopt(conn: Connection, method: str, session_id: str, setup: dict[str, Any]) -> Part:
+    """Open a session that only the agent has; return its answer. Raises Refusal."""
+    known: set[str] = yield Known((session_id,))
+    own = conn.agent.own
+    # A load tells us the history, even if the client does not want to hear it.
+    means = methods.LOAD if own.offers(methods.LOAD) else methods.RESUME
+    if not own.offers(means):
+        raise unknown_session(session_id)
+    if known:
+        # What there is of it was not told to its end, or is a sub-agent's: no history.
+        yield from claim(conn, session_id, may_take_over=conn.settings.may_take_over)
+        yield Erase(session_id)
+    yield Write([Opened(session_id=session_id, at_us=conn.at_us)])
+    yield from claim(conn, session_id)
+    live = conn.sessions.bind(session_id, session_id)
+    live.setup = setup
+    live.told = Told()
+    live.hearing = Hearing.LIVE if method == methods.LOAD else Hearing.LEARN
+    try:
+        return (yield from _heard(conn, live, means))
+    except Refusal:
+        conn.sessions.drop(session_id)
+        yield Erase(session_id)
+        raise
+
+
+def _heard(conn: Connection, live: Live, means: str) -> Part:
+    """Have the agent open the session; return its answer, once it has told of it."""
+    params = {"sessionId": live.id, **live.setup}
+    reply: Reply = yield Ask(means, params, PATIENCE_US)
+    pass_on_what_only_the_user_can_solve(reply)
+    if not conn.agent.is_running:
+        raise refusal_of(reply, "open the session")
+    if not reply.is_success or names_another(reply, live.id):
+        # Agents have many ways to say that they do not know a session.
+        why = "" if reply.is_success else refusal_of(reply, "open it").message
+        raise unknown_session(live.id, why)
+    if means == methods.LOAD:
+        has_told: bool = yield from settle(live, 0)
+        if not has_told and not (yield from _is_listed(conn, live)):
+            raise unknown_session(live.id)
+    return reply
+
+
+def _is_listed(conn: Connection, live: Live) -> Part:
+    """Tell whether the agent itself says that it has the session: one without a word yet."""
+    if not conn.agent.own.offers(methods.LIST):
+        return False
+    params = {"cwd": live.setup["cwd"]}
+    reply: Reply = yield Ask(methods.LIST, params, _PATIENCE_FOR_LIST_US)
+    listed = rows(table(reply.result).get("sessions"))
+    return any(table(info).get("sessionId") == live.id for info in listed)
