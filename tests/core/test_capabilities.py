@@ -25,7 +25,6 @@ def test_what_an_agent_says_of_itself_is_read() -> None:
         name="OpenCode",
         version="1.18",
         methods=frozenset({methods.LOAD, methods.CLOSE, methods.FORK, methods.RESUME}),
-        takes_embedded_context=True,
     )
 
 
@@ -42,7 +41,7 @@ def test_version_2_is_known_by_its_body_and_not_by_its_number() -> None:
     session = {"delete": {}, "additionalDirectories": {}}
     body = {"info": {"name": "C", "version": "2"}, "capabilities": {"session": session}}
     own = read_capabilities({"protocolVersion": 2, **body})
-    assert (own.protocol, own.name, own.takes_directories) == (2, "C", True)
+    assert (own.protocol, own.name) == (2, "C")
     assert own.methods == {methods.DELETE}
     assert read_capabilities({"protocolVersion": 2, "agentCapabilities": {}}).protocol == 1
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.core.handover import URI, as_block, compose
+from rekindle.core.handover import as_block, compose
 from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
 
@@ -146,11 +146,8 @@ def test_nothing_said_is_nothing_to_hand_over_but_the_words_before_it() -> None:
     assert "record" in compose(fold([]))
 
 
-def test_the_text_is_embedded_where_the_agent_takes_it() -> None:
-    assert as_block("x", is_embedded=False) == text("x")
-    block = as_block("x", is_embedded=True)
-    assert block["type"] == "resource"
-    assert block["resource"] == {"uri": URI, "mimeType": "text/plain", "text": "x"}
+def test_it_is_plain_text() -> None:
+    assert as_block("words") == {"type": "text", "text": "words"}
 
 
 def test_a_long_plan_leaves_room_for_the_task_and_says_that_it_is_cut() -> None:

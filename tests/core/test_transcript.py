@@ -202,7 +202,7 @@ def test_modes_and_options_are_taken_from_answers_too() -> None:
     modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}]}
     ready = entry(Kind.READY, {"id": 1, "result": {"modes": modes, "configOptions": [{"id": "m"}]}})
     transcript = fold([ready])
-    assert transcript.modes == modes
+    assert transcript.offered == {"modes": modes}
     assert transcript.state["current_mode_update"] == {"currentModeId": "ask"}
     assert transcript.state["config_option_update"] == {"configOptions": [{"id": "m"}]}
 
@@ -286,3 +286,20 @@ def test_a_message_can_be_read_before_it_is_whole() -> None:
 def test_an_empty_message_has_no_blocks() -> None:
     assert Message(role=Role.AGENT, seq=1, at_us=0).blocks == []
     assert Message(role=Role.AGENT, seq=1, at_us=0).text == ""
+
+
+def test_what_is_told_beside_a_tool_call_adds_up() -> None:
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "_meta": {"a": 1}}
+    more = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "_meta": {"b": 2}}
+    delta = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "t",
+        "_meta": {"terminal_output_delta": {"terminal_id": "x", "data": "out"}},
+    }
+    transcript = fold(
+        [entry(Kind.UPDATE, {"params": {"update": it}}) for it in (call, more, delta)]
+    )
+    (item,) = transcript.turns[0].items
+    assert isinstance(item, ToolCall)
+    assert item.fields["_meta"].keys() == {"a", "b", "terminal_output_delta"}
+    assert transcript.terminals == {"x": "out"}

@@ -69,7 +69,7 @@ class Desk:
         return self.client.call("session/list", params)["sessions"]
 
 
-HANDED_OVER = "[Rekindle: the agent had lost this session, and was told the record of it.]\n\n"
+HANDED_OVER = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
 
 
 @pytest.fixture

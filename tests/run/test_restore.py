@@ -39,7 +39,7 @@ def test_an_agent_without_any_memory_remembers_after_kill_9_of_everything(start:
     updates = client.prompt(session_id, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     (notice,) = [it for it in updates if "rekindle" in it.get("_meta", {})]
-    assert "was told the record of it" in notice["content"]["text"]
+    assert "was told the record" in notice["content"]["text"]
     # What was handed over is nobody's words, when it is loaded again.
     client.passed.clear()
     client.call("session/load", NEW | {"sessionId": session_id})
@@ -92,7 +92,7 @@ def test_the_handover_budget_is_kept(start: Start, tmp_path: Path) -> None:
     client.end()
     prompt = json.loads(heard.read_bytes().splitlines()[-1])["params"]["prompt"]
     assert prompt[-1] == {"type": "text", "text": "Go on"}
-    words = prompt[0]["resource"]["text"]
+    words = prompt[0]["text"]
     assert "The task." in words
     assert "characters are left out here" in words
     assert len(words) <= 1500

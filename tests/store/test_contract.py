@@ -290,6 +290,10 @@ def test_ids_are_known_whoever_gave_them(store: Store) -> None:
     store.write([Deleted(session_id="s2", at_us=NOW)])
     assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
     assert store.bound([]) == set()
+    store.write([opened("s1", agent_session_id="a2")])
+    store.write([opened("s1", agent_session_id=NOBODY)])
+    store.write([opened("s1", agent_session_id="a3")])
+    assert store.bound(["a1", "a2", "a3", NOBODY]) - {NOBODY} == {"a1", "a2", "a3"}
 
 
 def test_one_holder_drives_a_session(store: Store) -> None:

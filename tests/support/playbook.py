@@ -6,6 +6,7 @@ A script is what both sides say, and what came of it:
     c> LINE         the client sends a line        a> LINE     the agent does
     c+ LINE         … in the same read as the line before      a+ LINE
     wait SECONDS    time passes
+    silent          the agent closes its output
     ended CODE|SIGNAL LAST WORDS     the agent ends
 
     meets NUMBERS   the requirements that the script is about
@@ -203,6 +204,9 @@ class Playbook:
     def do_wait(self, seconds: str) -> None:
         self.now += int(float(seconds) * 1e6)
         self.write_down(self.relay.tick(self.now), [])
+
+    def do_silent(self, _: str) -> None:
+        self.relay.agent_fell_silent()
 
     def do_ended(self, words: str) -> None:
         how, _, last_words = words.partition(" ")

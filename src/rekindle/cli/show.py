@@ -114,7 +114,7 @@ def _item_lines(item: Item) -> Iterator[_Line]:
         case Other():
             pass
         case Handover():
-            yield "end", "(the agent had lost this session, and was told the record of it)"
+            yield "end", "(the agent did not remember this session, so it was told the record)"
         case Gap():
             yield "problem", f"({item.lost} entries are missing: the store could not be written)"
 

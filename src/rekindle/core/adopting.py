@@ -15,7 +15,7 @@ from rekindle.core.restore import (
 from rekindle.core.sessions import Hearing, Live, Told
 from rekindle.model import Opened
 from rekindle.wire import methods
-from rekindle.wire.envelope import rows, table
+from rekindle.wire.envelope import rows, table, text
 
 _PATIENCE_FOR_LIST_US = 2_000_000
 
@@ -55,13 +55,19 @@ def _heard(conn: Connection, live: Live, means: str) -> Part:
         raise refusal_of(reply, "open the session")
     if not reply.is_success or names_another(reply, live.id):
         # Agents have many ways to say that they do not know a session.
-        why = "" if reply.is_success else refusal_of(reply, "open it").message
-        raise unknown_session(live.id, why)
+        raise unknown_session(live.id, "" if reply.is_success else _reason(reply))
     if means == methods.LOAD:
         has_told: bool = yield from settle(live, 0)
         if not has_told and not (yield from _is_listed(conn, live)):
             raise unknown_session(live.id)
     return reply
+
+
+def _reason(reply: Reply) -> str:
+    """Return why the agent says that it cannot, as far as it does."""
+    refusal = refusal_of(reply, "open it")
+    details = text(table(refusal.data).get("details")) or text(refusal.data)
+    return f"{refusal.message}: {details}" if details else refusal.message
 
 
 def _is_listed(conn: Connection, live: Live) -> Part:

@@ -24,8 +24,6 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     version: str | None = None
     protocol: int = 1
     methods: frozenset[str] = frozenset()
-    takes_embedded_context: bool = False
-    takes_directories: bool = False
 
     def offers(self, method: str) -> bool:
         """Tell whether the agent advertises this method of the lifecycle."""
@@ -43,14 +41,11 @@ def read_capabilities(result: dict[str, Any]) -> Capabilities:
     offered = {method for marker, method in _MARKERS.items() if session.get(marker) is not None}
     if told.get("loadSession") is True:
         offered.add(methods.LOAD)
-    prompt = table(told.get("promptCapabilities"))
     return Capabilities(
         name=text(info.get("name")),
         version=text(info.get("version")),
         protocol=2 if speaks_v2 else 1,
         methods=frozenset(offered),
-        takes_embedded_context=prompt.get("embeddedContext") is True,
-        takes_directories=session.get("additionalDirectories") is not None,
     )
 
 

@@ -38,6 +38,8 @@ class AgentState(Struct, kw_only=True):
     """Whether it is now: one that was started again has to be initialized first."""
     is_initializing: bool = False
     """Whether it was asked to and has not answered: what it can do is not known yet."""
+    is_dying: bool = False
+    """Whether nothing can be heard of it any more, and it has not ended yet."""
     is_starting: bool = False
     """Whether it is being started again."""
     generation: int = 0

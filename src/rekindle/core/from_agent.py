@@ -94,12 +94,13 @@ class FromAgent:
             live.held.append(line)
             return
         seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
+        if kind == methods.SESSION_INFO_UPDATE:
+            seen = _with_its_title(live, seen)
         may_be_seen = self._desk.recording.update(live.id, kind, seen, line)
         if live.hearing is Hearing.LEARN and is_history:
             self._desk.recording.end_streak()
         elif may_be_seen:
-            is_info = kind == methods.SESSION_INFO_UPDATE
-            self._desk.tell(_with_users_title(live, seen) if is_info else seen)
+            self._desk.tell(seen)
 
     # -- all else -----------------------------------------------------------------------
 
@@ -177,14 +178,14 @@ class FromAgent:
         return not is_plain or self._conductor.expects(message)
 
 
-def _with_users_title(live: Live, line: bytes) -> bytes:
-    """Keep an agent's title from the client, if the user has given one."""
+def _with_its_title(live: Live, line: bytes) -> bytes:
+    """Leave an agent's title out, if the session keeps the one it has."""
     whole = members(line) or {}
     params = table(whole.get("params"))
     update = table(params.get("update"))
     if "title" not in update:
         return line
-    if not live.is_named_by_user:
+    if not live.keeps_title:
         live.title, live.new_title = text(update["title"]), None
         return line
     rest = {name: value for name, value in update.items() if name != "title"}

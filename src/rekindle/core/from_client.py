@@ -120,7 +120,7 @@ class FromClient:
         ):
             return True
         agent = self._desk.conn.agent
-        if agent.is_starting:
+        if agent.is_starting or agent.is_dying:
             return message.is_request and message.method not in _WITHOUT_AGENT
         is_of_sessions = session_id is not None or message.method in methods.LIFECYCLE
         return agent.is_initializing and is_of_sessions

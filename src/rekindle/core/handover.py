@@ -12,7 +12,6 @@ from rekindle.core.transcript import Item, Message, Plan, Role, ToolCall, Transc
 from rekindle.wire.envelope import rows, table, text
 
 BUDGET = 40_000
-URI = "rekindle://session/history"
 
 _OPENING = """\
 This conversation was continued in a new process, and you have no memory of it. Below is
@@ -38,11 +37,12 @@ def compose(transcript: Transcript, budget: int = BUDGET) -> str:
     return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
 
 
-def as_block(words: str, *, is_embedded: bool) -> dict[str, Any]:
-    """Return the content block that carries the text."""
-    if is_embedded:
-        resource = {"uri": URI, "mimeType": "text/plain", "text": words}
-        return {"type": "resource", "resource": resource}
+def as_block(words: str) -> dict[str, Any]:
+    """Return the content block that carries the text.
+
+    Not an embedded resource, though it would fit better: some agents put those after the
+    user's words, and some do not remember them.
+    """
     return {"type": "text", "text": words}
 
 

@@ -155,12 +155,8 @@ def _restored(conn: Connection, session: Session, setup: dict[str, Any]) -> Part
     live = conn.sessions.get(session.id)
     if live is not None and not live.needs_restore:
         live.setup, live.is_closed = setup, False
-        how, answer, transcript = Restored.LIVE, {}, None
-    else:
-        how, answer, transcript = yield from restore(conn, session, setup)
-    if transcript is None:
-        transcript = yield Recall(session.id)
-    return how, answer, transcript
+        return Restored.LIVE, {}, (yield Recall(session.id))
+    return (yield from restore(conn, session, setup))
 
 
 def _noted(
@@ -176,15 +172,14 @@ def _noted(
 
 def opened(answer: dict[str, Any], how: Restored, transcript: Transcript) -> dict[str, Any]:
     """Return the answer to a load, resume or fork: the agent's words, else those on record."""
-    result: dict[str, Any] = {}
+    known: dict[str, Any] = dict(transcript.offered)
     mode = table(transcript.state.get("current_mode_update")).get("currentModeId")
-    if isinstance(answer.get("modes"), dict):
-        result["modes"] = answer["modes"]
-    elif transcript.modes:
-        current = {} if mode is None else {"currentModeId": mode}
-        result["modes"] = {**transcript.modes, **current}
+    if mode is not None and "modes" in known:
+        known["modes"] = {**known["modes"], "currentModeId": mode}
     options = table(transcript.state.get("config_option_update")).get("configOptions")
-    if rows(answer.get("configOptions")) or rows(options):
-        result["configOptions"] = rows(answer.get("configOptions")) or rows(options)
+    if rows(options):
+        known["configOptions"] = options
+    told = {k: v for k, v in answer.items() if k not in {"sessionId", "_meta"} and v is not None}
+    result = {**known, **told}
     meta = {**table(answer.get("_meta")), "rekindle": {"restored": how.value}}
     return {**result, "_meta": meta}

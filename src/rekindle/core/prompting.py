@@ -13,8 +13,9 @@ from rekindle.core.restore import restore
 from rekindle.core.sessions import Live
 from rekindle.core.titles import title_from_prompt
 from rekindle.core.transcript import Transcript
-from rekindle.model import Opened, Session
-from rekindle.wire.envelope import rows
+from rekindle.core.written import entry
+from rekindle.model import Kind, Opened, Session, Side
+from rekindle.wire.envelope import INTERNAL_ERROR, rows, table
 
 
 def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
@@ -27,7 +28,7 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
     if live.needs_handover:
         transcript: Transcript = yield Recall(session_id)
         words = compose(transcript, conn.settings.handover_budget)
-        preface = as_block(words, is_embedded=conn.agent.own.takes_embedded_context)
+        preface = as_block(words)
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
     yield Deliver(line, preface)
@@ -82,8 +83,38 @@ def _remembered(conn: Connection, live: Live) -> Part:
     if live.needs_restore:
         if session is None:
             raise unknown_session(live.id)
-        yield from restore(conn, session, live.setup)
+        _, answer, transcript = yield from restore(conn, session, live.setup)
+        yield from _tell_what_changed(conn, live, answer, transcript)
     return session
+
+
+def _tell_what_changed(
+    conn: Connection, live: Live, answer: dict[str, Any], transcript: Transcript
+) -> Part:
+    """Tell the client what an agent that came back did not let itself be set to.
+
+    Raises Refusal if it is in another mode: the user may have chosen one with fewer rights.
+    """
+    was = table(transcript.state.get("current_mode_update")).get("currentModeId")
+    mode = table(answer.get("modes")).get("currentModeId")
+    is_in_another_mode = mode not in {None, was}
+    updates: list[dict[str, Any]] = []
+    if is_in_another_mode:
+        updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+    had = table(transcript.state.get("config_option_update")).get("configOptions")
+    options = answer.get("configOptions")
+    if isinstance(options, list) and options != had:
+        updates.append({"sessionUpdate": "config_option_update", "configOptions": options})
+    lines = [as_line(live.id, update) for update in updates]
+    yield Write([entry(conn, live.id, Side.AGENT, Kind.UPDATE, line) for line in lines])
+    yield Tell(lines)
+    if is_in_another_mode:
+        raise Refusal(
+            INTERNAL_ERROR,
+            f"the agent had to be started again, and is in mode {mode} instead of {was}: choose "
+            "a mode, or send the prompt again to go on like this",
+            {"sessionId": live.id, "modeId": mode},
+        )
 
 
 def _retitle(live: Live, session: Session | None, blocks: list[Any]) -> None:
@@ -91,5 +122,5 @@ def _retitle(live: Live, session: Session | None, blocks: list[Any]) -> None:
     if session is None:
         return
     title = session.title if session.title is not None else title_from_prompt(blocks)
-    live.is_named_by_user = session.title_source == "user"
+    live.keeps_title = live.keeps_title or session.title_source == "user"
     live.new_title = title if title != live.title else None

@@ -57,7 +57,8 @@ _UPDATE_CUT_SHORT = re.compile(
 class _Heard(Struct):
     """What has to be remembered of a session to understand what follows."""
 
-    echo: Echo | None = None
+    echoes: list[Echo] = []
+    """What the agent may say back: the prompt, and the same with what was handed over before."""
     hides_echo: bool = False
     """Whether the client must not see it: it holds what was handed over."""
     is_replaying: bool = False
@@ -156,7 +157,7 @@ class Recording:
         live = self._live(session_id)
         if live.is_replaying and kind not in methods.STATE_KINDS:
             return True
-        if live.echo and kind in methods.USER_MESSAGE_KINDS and _is_echo(live.echo, line):
+        if kind in methods.USER_MESSAGE_KINDS and _is_echo(live.echoes, line):
             self._keep(session_id, Side.AGENT, Kind.ECHO, line)
             return not live.hides_echo
         if kind == methods.SESSION_INFO_UPDATE:
@@ -209,7 +210,8 @@ class Recording:
     def handover(self, session_id: str, block: dict[str, Any], blocks: list[Any]) -> None:
         """See what the agent is told of the session, before the blocks of the last prompt."""
         live = self._live(session_id)
-        live.echo, live.hides_echo = Echo([block, *blocks]), True
+        live.echoes.append(Echo([block, *blocks]))
+        live.hides_echo = True
         self._keep(session_id, Side.AGENT, Kind.HANDOVER, encode(block))
 
     def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
@@ -275,14 +277,14 @@ class Recording:
         if self._agent.own.protocol == 1:
             # From version 2 on a prompt is answered at once, and its echo may follow.
             live = self._live(session_id)
-            live.echo, live.hides_echo, live.is_in_turn = None, False, False
+            live.echoes, live.hides_echo, live.is_in_turn = [], False, False
 
     # -- what it means ------------------------------------------------------------------
 
     def _prompt(self, session_id: str, line: bytes) -> None:
         live = self._meet(session_id)
         blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
-        live.echo = Echo(blocks)
+        live.echoes = [Echo(blocks)]
         live.hides_echo, live.is_replaying, live.is_in_turn = False, False, True
         live.last_kind = "user_message_chunk"
         self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
@@ -413,5 +415,5 @@ def _update_in(line: bytes) -> dict[str, Any]:
     return table(table((members(line) or {}).get("params")).get("update"))
 
 
-def _is_echo(echo: Echo, line: bytes) -> bool:
-    return echo.takes(_update_in(line).get("content"))
+def _is_echo(echoes: list[Echo], line: bytes) -> bool:
+    return any(echo.takes(_update_in(line).get("content")) for echo in echoes)

@@ -66,12 +66,17 @@ class Relay:
         self._conductor.tick()
         return self._finish()
 
+    def agent_fell_silent(self) -> None:
+        """Notice that the agent will answer nothing more: what is asked now is for the next one."""
+        agent = self._desk.conn.agent
+        agent.is_dying = agent.is_running and self.can_go_on
+
     def agent_ended(self, ended: AgentEnded, at_us: int) -> Step:
         """Answer every request that the agent left open."""
         self._begin(at_us)
         conn = self._desk.conn
         self._desk.ended = ended
-        conn.agent.is_running = conn.agent.is_initializing = False
+        conn.agent.is_running = conn.agent.is_initializing = conn.agent.is_dying = False
         conn.agent.deaths += 1
         conn.agent.generation += 1
         conn.sessions.agent_ended()

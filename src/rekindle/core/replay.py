@@ -33,7 +33,7 @@ _KINDS = {
     Role.THOUGHT: "agent_thought_chunk",
 }
 _GONE = "[the output of a terminal that is gone]"
-_NOTICE = "[Rekindle: the agent had lost this session, and was told the record of it.]\n\n"
+_NOTICE = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
 # So that a line stays well below what clients read at once, and a long answer is not held twice.
 _LONGEST_TEXT = 48 * 1024
 _UNFINISHED = frozenset({"pending", "in_progress"})

@@ -35,30 +35,40 @@ class Restored(StrEnum):
 
 
 def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
-    """Restore `session`; return how, and the agent's answer. Raises Refusal.
-
-    Also return the transcript, if it had to be read for that.
-    """
+    """Restore `session`; return how, the agent's answer, and the transcript. Raises Refusal."""
     generation = conn.agent.generation
     live = conn.sessions.bind(session.id, NOBODY)
     live.setup = setup
-    live.title, live.is_named_by_user = session.title, session.title_source == "user"
+    live.title, live.keeps_title = session.title, has_title_of_its_own(session)
     live.hearing, live.is_restoring, live.is_closed = Hearing.SWALLOW, True, False
     live.needs_restore = True
     try:
         answer = yield from _natively(conn, session, live)
         if answer is not None:
-            how, transcript = Restored.NATIVE, None
+            how = Restored.NATIVE
         else:
-            answer, transcript = yield from _anew(conn, session, live)
+            answer = yield from _anew(conn, session, live)
             how = Restored.HANDOVER
+        # An agent that comes back begins as it always does: perhaps with more rights than it had.
+        transcript: Transcript = yield Recall(session.id)
+        answer = yield from _as_it_was_set(live.agent_id, answer, transcript)
         if conn.agent.generation != generation:
             raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
+        live.keeps_title = live.keeps_title or how is Restored.HANDOVER
         live.needs_handover = how is Restored.HANDOVER and session.turns > 0
         live.needs_restore = live.is_outdated = False
         return how, answer, transcript
     finally:
         live.is_restoring = False
+
+
+def has_title_of_its_own(session: Session) -> bool:
+    """Tell whether an agent's title may not replace the session's.
+
+    One that was told the record would name the session after that.
+    """
+    is_borrowed = session.agent_session_id != session.id and session.title is not None
+    return session.title_source == "user" or is_borrowed
 
 
 def settle(live: Live, turns: int) -> Part:
@@ -124,9 +134,7 @@ def _anew(conn: Connection, session: Session, live: Live) -> Part:
     with conn.naming():
         agent_id, answer = yield from begin(live.setup)
         conn.sessions.bind(session.id, agent_id)
-    transcript: Transcript = yield Recall(session.id)
-    answer = yield from _as_it_was_set(agent_id, answer, transcript)
-    return answer, transcript
+    return answer
 
 
 def begin(setup: dict[str, Any]) -> Part:
@@ -149,7 +157,7 @@ def no_handover(session_id: str) -> Refusal:
 
 
 def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript) -> Part:
-    """Set the mode and the options of a new session to what they were in the old one."""
+    """Set the mode and the options to what they were; return the answer as it is then."""
     modes = table(answer.get("modes"))
     mode = table(transcript.state.get("current_mode_update")).get("currentModeId")
     offered = [table(it).get("id") for it in rows(modes.get("availableModes"))]

@@ -62,7 +62,8 @@ class Live(Struct):
     """As the client knows it."""
     new_title: str | None = None
     """One that the client is told when the turn has ended, unless the agent gives one first."""
-    is_named_by_user: bool = False
+    keeps_title: bool = False
+    """Whether the agent may not rename it: the user has named it, or it is not the agent's own."""
 
 
 class Sessions:

@@ -210,8 +210,8 @@ class Transcript:
         self._messages: dict[tuple[Role, str], Message] = {}
         self._tool_calls: dict[str, ToolCall] = {}
         self._used_ids: set[tuple[str, str]] = set()
-        self.modes: dict[str, Any] = {}
-        """The modes there are, as the agent last told them."""
+        self.offered: dict[str, dict[str, Any]] = {}
+        """The modes and models there are, as the agent last told them."""
         self.terminals: dict[str, str] = {}
         """What is last known of what each terminal has put out."""
         self._configs: dict[Hashable, Any] = {}
@@ -377,8 +377,10 @@ class Transcript:
             for name, value in update.items()
             if value is not None and name not in {"sessionUpdate", "toolCallId"}
         }
+        if "_meta" in told:
+            told["_meta"] = {**table(call.fields.get("_meta")), **table(told["_meta"])}
         call.fields.update(told)
-        self._terminal_output(table(told.get("_meta")))
+        self._terminal_output(table(update.get("_meta")))
         return call
 
     def _terminal(self, entry: Entry) -> None:
@@ -387,10 +389,11 @@ class Transcript:
 
     def _terminal_output(self, meta: dict[str, Any]) -> None:
         """Take what agents that run terminals themselves tell of them, beside the standard."""
-        told = table(meta.get("terminal_output"))
-        terminal_id, output = text(told.get("terminal_id")), text(told.get("data"))
-        if terminal_id is not None and output is not None:
-            self.terminals[terminal_id] = self.terminals.get(terminal_id, "") + output
+        for name in ("terminal_output", "terminal_output_delta"):
+            told = table(meta.get(name))
+            terminal_id, output = text(told.get("terminal_id")), text(told.get("data"))
+            if terminal_id is not None and output is not None:
+                self.terminals[terminal_id] = self.terminals.get(terminal_id, "") + output
 
     def _plan(self, entry: Entry, update: dict[str, Any]) -> None:
         items = self._turn(entry).items
@@ -422,8 +425,9 @@ class Transcript:
         mode = text(table(result.get("modes")).get("currentModeId")) or text(asked)
         if mode is not None:
             self.state["current_mode_update"] = {"currentModeId": mode}
-        if isinstance(result.get("modes"), dict):
-            self.modes = table(result["modes"])
+        for name in ("modes", "models"):
+            if isinstance(result.get(name), dict):
+                self.offered[name] = table(result[name])
 
     def _config(self, entry: Entry) -> None:
         self._configs[_key(entry)] = _params(entry).get("modeId")

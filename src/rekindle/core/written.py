@@ -8,7 +8,7 @@ from rekindle.core.sessions import Live
 from rekindle.model import Change, Entry, Kind, Opened, Side, Stretch
 from rekindle.wire.envelope import encode, rows, table, text
 
-_KEPT_OF_ANSWERS = ("sessionId", "modes", "configOptions", "availableCommands")
+_KEPT_OF_ANSWERS = ("sessionId", "modes", "models", "configOptions", "availableCommands")
 _HARMLESS = ("sessionId", "cwd", "additionalDirectories")
 
 

@@ -154,7 +154,10 @@ class Runner:
             agent.close_stdin()
         return None
 
-    def _notice(self, _: Link) -> None:
+    def _notice(self, link: Link) -> None:
+        with self._lock:
+            if link is self._link and not self._has_client_left:
+                self._relay.agent_fell_silent()
         self._events.put(None)
 
     def _bury(self, link: Link) -> None:

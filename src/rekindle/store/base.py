@@ -62,7 +62,10 @@ class Store(Protocol):
         ...
 
     def bound(self, session_ids: Sequence[str]) -> set[str]:
-        """Return those ids that a session here has, as its own or the agent's, deleted or not."""
+        """Return those ids that a session here has, deleted or not: its own, or the agent's.
+
+        The agent's are those that Opened has told, now or before.
+        """
         ...
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:

@@ -32,6 +32,8 @@ class _Record(Struct):
     session: Session
     titles: dict[TitleSource, str] = {}
     entries: list[Entry] = []
+    former: set[str] = set()
+    """By which ids the agent has known it before."""
 
 
 class MemoryStore:
@@ -90,6 +92,7 @@ class MemoryStore:
         """Return the ids that are known here."""
         with self._lock:
             known = {r.session.agent_session_id for r in self._records.values()}
+            known = known.union(*(r.former for r in self._records.values()))
             return (known | self._records.keys()) & set(session_ids)
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
@@ -231,7 +234,10 @@ class MemoryStore:
             for name in ("agent_session_id", "agent", "cwd", "directories", "parent_id")
             if (value := getattr(opened, name)) is not None
         }
+        was = record.session.agent_session_id
         record.session = replace(record.session, **told, deleted_us=None)
+        if was not in {NOBODY, record.session.agent_session_id}:
+            record.former.add(was)
 
     @staticmethod
     def _tally(record: _Record, tallied: Tallied) -> None:

@@ -3,6 +3,7 @@
 session   a conversation. `key` stands for the client's id wherever space matters, and is
           never given again.
           `program` is the base name of its command.
+former    by which ids the agent has known a session before.
 lease     which process drives a session; `token` names the file that it holds while it lives.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
           `place` is the session's key and the first one's seq in one number (see `place`), so
@@ -61,6 +62,7 @@ MIGRATIONS = (
     """
     alter table session add column messages integer not null default 0;
     update session set messages = turns;
+    create table former (agent_session_id text primary key, session integer not null) strict;
     alter table lease add column is_over integer not null default 0;
     create index session_by_deletion on session (updated_us, id) where deleted_us is not null;
     """,

@@ -172,6 +172,7 @@ class SqliteStore:
         self._db.pragma("secure_delete", 1)
         self._execute("delete from stretch where place between ? and ?", (place(key, 0), _end(key)))
         self._execute("delete from lease where session = ?", (key,))
+        self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
 
     def close(self) -> None:
@@ -268,7 +269,10 @@ class SqliteStore:
             case Stretch():
                 self._append(change)
             case Opened():
-                self._update_or_make(statements.OPEN, told_by(change), change.at_us)
+                told = told_by(change)
+                if change.agent_session_id is not None:
+                    self._execute(statements.REMEMBER_FORMER, told)
+                self._update_or_make(statements.OPEN, told, change.at_us)
             case Titled():
                 values = {"id": change.session_id, "title": change.title}
                 self._update_or_make(statements.TITLE[change.source], values, change.at_us)

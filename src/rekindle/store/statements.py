@@ -40,6 +40,12 @@ OPEN = """
     where id = :id
 """
 
+REMEMBER_FORMER = """
+    insert or ignore into former
+    select agent_session_id, key from session
+    where id = :id and agent_session_id not in ('', :agent_session_id)
+"""
+
 TITLE = {
     TitleSource.USER: "update session set user_title = :title where id = :id",
     TitleSource.AGENT: "update session set agent_title = :title where id = :id",
@@ -89,6 +95,8 @@ BOUND = """
     select agent_session_id from session
     where agent_session_id in (select value from json_each(:asked))
     union select id from session where id in (select value from json_each(:asked))
+    union select agent_session_id from former
+    where agent_session_id in (select value from json_each(:asked))
 """
 
 LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"
