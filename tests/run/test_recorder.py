@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from acp import EXAMPLE_AGENT, Client
-from rekindle.model import Kind, Page, Side, Stretch
+from rekindle.model import Kind, Opened, Page, Side, Stretch
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
@@ -178,3 +178,15 @@ def test_a_store_locked_by_another_process_delays_but_loses_nothing(
         (session,) = store.sessions(Page())
         assert [e.seq for e in store.read(session_id)] == list(range(1, session.last_seq + 1))
         assert session.turns == 1
+
+
+def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    poison = Opened(session_id="\ud800", at_us=1)
+    recorder.record([*said(b"1"), poison], sync=False)
+    recorder.record(said(b"2"), sync=False)
+    recorder.record(said(b"3"), sync=False)
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3"]
+    assert "one entry cannot be recorded" in heard.told
+    assert "recording again" in heard.told

@@ -1,6 +1,8 @@
 """Sessions that come back: after a kill, a crash, a silence, and however long they are."""
 
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -168,3 +170,32 @@ def test_what_was_deleted_long_ago_is_purged_by_itself(start: Start, store_path:
             assert time.monotonic() < patience
         assert list(store.read("long")) == []
     client.end()
+
+
+def test_a_path_that_there_cannot_be_is_refused_and_nothing_hangs(start: Start) -> None:
+    client = connect(start)
+    session_id = client.new()
+    for cwd in ("/home/\0p", "/home/\ud800"):
+        code, _ = client.error("session/load", {"sessionId": session_id, "cwd": cwd})
+        assert code == -32602
+    client.prompt(session_id, "Still there?")
+
+
+def test_a_prompt_just_after_the_agent_died_goes_to_the_next_one(
+    start: Start, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    agent = ("sh", "-c", f'echo $$ > {pid_file}; exec "$0" "$@"', *EXAMPLE_AGENT)
+    client = connect(start, *agent)
+    session_id = client.new()
+    client.prompt(session_id, "Hello")
+    pid = int(pid_file.read_text())
+    os.kill(pid, signal.SIGKILL)
+    while is_running(pid):
+        pass
+    # Whatever was noticed of it by now: it is answered, by the next agent or with an error.
+    answer = client.answer(client.start(session_id, "what did I say first?"))
+    if "error" in answer:
+        assert "was killed by SIGKILL" in answer["error"]["message"]
+        client.prompt(session_id, "what did I say first?")
+    assert "You said first: Hello" in said(client.updates(session_id))

@@ -168,3 +168,10 @@ def test_frames_are_written() -> None:
         "error": {"code": -32602, "message": "no"},
     }
     assert json.loads(error_response(None, -32700, "no", [1]))["error"]["data"] == [1]
+
+
+def test_an_answer_that_quotes_broken_text_is_written_with_its_id() -> None:
+    line = error_response(Raw(b'{"a":"b"}'), -1, "no", {"value": "\ud800"})
+    assert json.loads(line)["id"] == {"a": "b"}
+    with pytest.raises(TypeError, match="no JSON"):
+        encode(["\ud800", object()])

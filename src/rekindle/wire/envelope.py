@@ -146,7 +146,14 @@ def encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
+        return json.dumps(value, separators=(",", ":"), default=_decoded).encode("ascii")
+
+
+def _decoded(value: object) -> object:
+    """Return a part that is JSON already as the value it stands for."""
+    if isinstance(value, Raw):
+        return decode(value)
+    raise TypeError(f"no JSON: {value!r}")
 
 
 def split_batch(line: bytes) -> list[bytes]:

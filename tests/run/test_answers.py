@@ -1,0 +1,60 @@
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from rekindle.core.flow import Claim, Failure, Find, Known, SameFolder
+from rekindle.errors import StoreUnavailable
+from rekindle.model import Claimed, Holder, Opened
+from rekindle.run.answers import Answers
+from rekindle.store.base import Store
+from rekindle.store.memory import MemoryStore
+
+T = TypeVar("T")
+
+OURS, THEIRS = (Holder(token=token, pid=1, host="here") for token in ("ours", "theirs"))
+
+
+class Locked(MemoryStore):
+    """A store that can be read and not written."""
+
+    def claim(self, *_: object, **__: object) -> Claimed:
+        raise StoreUnavailable("locked")
+
+
+class Direct:
+    """A recorder that only asks."""
+
+    def __init__(self, store: Store | None) -> None:
+        self.store = store
+
+    def ask(self, question: Callable[[Store], T]) -> T:
+        if self.store is None:
+            raise StoreUnavailable("gone")
+        return question(self.store)
+
+
+def answers(store: Store | None) -> Answers:
+    return Answers(Direct(store), OURS, lambda: None)  # type: ignore[arg-type]
+
+
+def test_who_drives_a_session_is_heeded_even_if_it_cannot_be_written() -> None:
+    store = Locked()
+    store.write([Opened(session_id="s", at_us=1)])
+    assert answers(store).to(Claim("s")) == Claimed()
+    MemoryStore.claim(store, "s", THEIRS)
+    assert answers(store).to(Claim("s")) == Claimed(holder=THEIRS)
+    assert answers(store).to(Claim("s", may_take_over=True)) == Claimed()
+
+
+def test_without_a_store_nobody_speaks_against_a_conversation() -> None:
+    nothing = answers(None)
+    assert nothing.to(Claim("s")) == Claimed()
+    assert nothing.to(Known(("s",))) == set()
+    assert nothing.to(Find("s")) == Failure("the record cannot be read: gone")
+
+
+@pytest.mark.parametrize("path", ["/etc", "/etc/", "/etc/../etc", "//etc"])
+def test_a_folder_is_the_same_however_it_is_spelled(path: str) -> None:
+    assert answers(None).to(SameFolder("/etc", path)) is True
+    assert answers(None).to(SameFolder("/usr", path)) is False
