@@ -2,7 +2,8 @@ import json
 from itertools import count
 from typing import Any
 
-from rekindle.core.transcript import Gap, Message, Other, Plan, Role, ToolCall, Transcript, fold
+from rekindle.core.items import Gap, Message, Other, Plan, Role, ToolCall
+from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
 
 SEQ = count(1)

@@ -38,6 +38,7 @@ OURS_AFTER = {
     "rekindle.core.from_agent",
     "rekindle.core.from_client",
     "rekindle.core.handover",
+    "rekindle.core.items",
     "rekindle.core.lifecycle",
     "rekindle.core.listing",
     "rekindle.core.masking",

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from acp import EXAMPLE_AGENT, NEW, Client, selected
-from rekindle.core.transcript import Message, Role, fold
+from rekindle.core.items import Message, Role
+from rekindle.core.transcript import fold
 from rekindle.model import Entry, Kind, Page
 from rekindle.store.sqlite import SqliteStore
 

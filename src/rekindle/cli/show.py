@@ -23,18 +23,8 @@ from rekindle.cli.words import (
     printable,
     title,
 )
-from rekindle.core.transcript import (
-    Gap,
-    Handover,
-    Item,
-    Message,
-    Other,
-    Plan,
-    Role,
-    ToolCall,
-    Turn,
-    fold,
-)
+from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.transcript import fold
 from rekindle.model import Session
 from rekindle.wire.envelope import table, text
 

@@ -9,6 +9,7 @@ from typing import Any
 from rekindle.core.adopting import adopt
 from rekindle.core.connection import Connection
 from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
+from rekindle.core.items import Message
 from rekindle.core.opening import check_same_folder, opened, unique_id
 from rekindle.core.params import (
     deleted_session,
@@ -21,7 +22,7 @@ from rekindle.core.replay import message_id
 from rekindle.core.restart import awake
 from rekindle.core.restore import PATIENCE_US, Restored, begin, is_same_agent, no_handover
 from rekindle.core.sessions import Hearing
-from rekindle.core.transcript import Message, Transcript, count_messages
+from rekindle.core.transcript import Transcript, count_messages
 from rekindle.core.written import ready_line, written_opening
 from rekindle.model import NOBODY, Change, Forked, Session, Tallied, Titled, TitleSource
 from rekindle.wire import methods

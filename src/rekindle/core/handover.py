@@ -8,7 +8,8 @@ text says so. It is written for a model to read, and a person can read it too.
 import json
 from typing import Any
 
-from rekindle.core.transcript import Item, Message, Plan, Role, ToolCall, Transcript, Turn
+from rekindle.core.items import Item, Message, Plan, Role, ToolCall, Turn
+from rekindle.core.transcript import Transcript
 from rekindle.wire.envelope import rows, table, text
 
 BUDGET = 40_000

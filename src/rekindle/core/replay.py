@@ -10,17 +10,8 @@ of its place in the record where the agent gave none, and so stays the same.
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.core.transcript import (
-    Handover,
-    Item,
-    Message,
-    Other,
-    Plan,
-    Role,
-    ToolCall,
-    Transcript,
-    Turn,
-)
+from rekindle.core.items import Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.transcript import Transcript
 from rekindle.wire.envelope import encode, rows, table, text
 from rekindle.wire.methods import SESSION_INFO_UPDATE, UPDATE
 

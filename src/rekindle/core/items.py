@@ -1,0 +1,187 @@
+"""What a transcript is made of: turns, and the messages, tool calls and plans in them."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.wire.envelope import table, text
+
+_WORDS_A_PASSAGE = 128
+PLAIN_TEXT = frozenset({"type", "text"})
+
+
+class Role(StrEnum):
+    """Who speaks, or thinks."""
+
+    USER = "user"
+    AGENT = "agent"
+    THOUGHT = "thought"
+
+
+class Message(Struct, kw_only=True):
+    """What was said in one go. Chunks of plain text are joined, all else is kept as it came."""
+
+    role: Role
+    seq: int
+    at_us: int
+    id: str | None = None
+    meta: dict[str, Any] = {}
+    """What was said beside the words, as it was last said."""
+    _done: list[dict[str, Any]] = []
+    _passages: list[str] = []
+    _words: list[str] = []
+
+    def add(self, block: dict[str, Any]) -> None:
+        """Append a content block."""
+        words = block.get("text")
+        if isinstance(words, str) and block.get("type") == "text" and block.keys() == PLAIN_TEXT:
+            self.add_text(words)
+        else:
+            self._end_text()
+            self._done.append(block)
+
+    def add_text(self, words: str) -> None:
+        """Append plain text."""
+        self._words.append(words)
+        if len(self._words) >= _WORDS_A_PASSAGE:
+            # A long answer may come as a million chunks, each an object of its own.
+            self._passages.append("".join(self._words))
+            self._words.clear()
+
+    def replace(self, blocks: list[Any]) -> None:
+        """Let these blocks stand for all there were."""
+        self._done.clear()
+        self._passages.clear()
+        self._words.clear()
+        for block in blocks:
+            self.add(table(block))
+
+    @property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The content blocks."""
+        self._end_text()
+        return self._done
+
+    def pieces(self, longest: int) -> Iterator[dict[str, Any]]:
+        """Yield the content blocks, with plain text cut into pieces of at most `longest`.
+
+        A long text is not put together for it.
+        """
+        for block in self._done:
+            if block.keys() == PLAIN_TEXT:
+                yield from map(_plain, _cut([block["text"]], longest))
+            else:
+                yield block
+        yield from map(_plain, _cut([*self._passages, *self._words], longest))
+
+    @property
+    def text(self) -> str:
+        """The words, without what is not text."""
+        return "".join(text(block.get("text")) or "" for block in self.blocks)
+
+    def _end_text(self) -> None:
+        words = _mended("".join([*self._passages, *self._words]))
+        self._passages.clear()
+        self._words.clear()
+        last = self._done[-1] if self._done else None
+        if words and last is not None and last.keys() == PLAIN_TEXT:
+            self._done[-1] = {"type": "text", "text": last["text"] + words}
+        elif words:
+            self._done.append({"type": "text", "text": words})
+
+
+def _plain(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def _cut(parts: list[str], longest: int) -> Iterator[str]:
+    """Join parts as far as they fit, and cut those that do not."""
+    held: list[str] = []
+    size = 0
+    if any(part and "\ud800" <= part[-1] <= "\udfff" for part in parts):
+        parts = [_mended("".join(parts))]
+    for part in parts:
+        if held and size + len(part) > longest:
+            yield "".join(held)
+            held, size = [], 0
+        starts = range(0, max(len(part) - longest, 0), longest)
+        yield from (part[start : start + longest] for start in starts)
+        rest = part[len(starts) * longest :]
+        if rest:
+            held.append(rest)
+            size += len(rest)
+    if held:
+        yield "".join(held)
+
+
+def _mended(words: str) -> str:
+    """Put characters together that were cut in two: streams are cut anywhere."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        return words.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return words
+
+
+class ToolCall(Struct, kw_only=True):
+    """A tool call in its latest state; `fields` as ACP has them."""
+
+    id: str
+    seq: int
+    at_us: int
+    fields: dict[str, Any]
+    outcome: str | None = None
+    """What the user answered when asked for permission."""
+
+
+class Plan(Struct, kw_only=True):
+    """The plan as it was last told in its turn; `rest` is what was told beside its entries."""
+
+    seq: int
+    at_us: int
+    entries: list[Any]
+    rest: dict[str, Any] = {}
+
+
+class Gap(Struct, kw_only=True):
+    """Entries that the store could not take."""
+
+    seq: int
+    at_us: int
+    lost: int
+
+
+class Handover(Struct, kw_only=True):
+    """The agent was told what had been said before."""
+
+    seq: int
+    at_us: int
+
+
+class Other(Struct, kw_only=True):
+    """An update of a kind that is not folded; kept as it came."""
+
+    seq: int
+    at_us: int
+    update: dict[str, Any]
+
+
+Item = Message | ToolCall | Plan | Gap | Handover | Other
+
+
+class Turn(Struct, kw_only=True):
+    """A prompt and all that answers it."""
+
+    number: int
+    at_us: int
+    items: list[Item] = []
+    ended_us: int | None = None
+    stop_reason: str | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the agent was not there to end it."""
+        return self.ended_us is None or "agentEnded" in table(table(self.error).get("data"))
