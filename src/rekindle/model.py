@@ -50,6 +50,8 @@ class Kind(StrEnum):
     """A line that names the session but is no JSON."""
     ECHO = "echo"
     """A prompt that the agent says back: the same words, perhaps with a message id."""
+    NAMED = "named"
+    """Written by Rekindle: the id that it gave to the message which begins here."""
     TERMINAL = "terminal"
     """What a terminal that a tool call shows has put out."""
     HANDOVER = "handover"

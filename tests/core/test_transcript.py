@@ -303,4 +303,4 @@ def test_what_is_told_beside_a_tool_call_adds_up() -> None:
     (item,) = transcript.turns[0].items
     assert isinstance(item, ToolCall)
     assert item.fields["_meta"].keys() == {"a", "b", "terminal_output_delta"}
-    assert transcript.terminals == {"x": "out"}
+    assert transcript.terminals["x"].text == "out"

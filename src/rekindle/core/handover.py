@@ -8,7 +8,7 @@ text says so. It is written for a model to read, and a person can read it too.
 import json
 from typing import Any
 
-from rekindle.core.items import Item, Message, Plan, Role, ToolCall, Turn
+from rekindle.core.items import Item, Message, Plan, Role, Terminal, ToolCall, Turn
 from rekindle.core.transcript import Transcript
 from rekindle.wire.envelope import rows, table, text
 
@@ -68,7 +68,7 @@ def _choose(turns: list[str], room: int) -> tuple[str, list[str]]:
     return first, kept
 
 
-def _turn(turn: Turn, terminals: dict[str, str]) -> str:
+def _turn(turn: Turn, terminals: dict[str, Terminal]) -> str:
     lines = [line for item in turn.items for line in _item(item, terminals)]
     if turn.was_cut_off:
         lines.append("[this turn was cut off]")
@@ -79,7 +79,7 @@ def _turn(turn: Turn, terminals: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _item(item: Item, terminals: dict[str, str]) -> list[str]:
+def _item(item: Item, terminals: dict[str, Terminal]) -> list[str]:
     match item:
         case Message(role=Role.THOUGHT):
             return []
@@ -105,7 +105,7 @@ def _attachment(block: dict[str, Any]) -> str:
     return f"[{block.get('type', 'attachment')} {uri}]".replace(" ]", "]")
 
 
-def _tool_call(call: ToolCall, terminals: dict[str, str]) -> list[str]:
+def _tool_call(call: ToolCall, terminals: dict[str, Terminal]) -> list[str]:
     fields = call.fields
     title = text(fields.get("title")) or text(fields.get("kind")) or "a tool"
     status = text(fields.get("status")) or "pending"
@@ -120,9 +120,10 @@ def _tool_call(call: ToolCall, terminals: dict[str, str]) -> list[str]:
     return lines
 
 
-def _content(part: dict[str, Any], terminals: dict[str, str]) -> str:
+def _content(part: dict[str, Any], terminals: dict[str, Terminal]) -> str:
     if part.get("type") == "terminal":
-        return terminals.get(str(part.get("terminalId")), "")
+        terminal = terminals.get(str(part.get("terminalId")))
+        return terminal.text if terminal is not None else ""
     if part.get("type") == "diff":
         old = text(part.get("oldText")) or ""
         new = text(part.get("newText")) or ""

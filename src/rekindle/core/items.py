@@ -1,5 +1,6 @@
 """What a transcript is made of: turns, and the messages, tool calls and plans in them."""
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
@@ -8,6 +9,10 @@ from msgspec import Struct
 
 from rekindle.wire.envelope import table, text
 
+# Escape sequences of terminals, and control characters other than tab and newline.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]"
+)
 _WORDS_A_PASSAGE = 128
 PLAIN_TEXT = frozenset({"type", "text"})
 
@@ -27,6 +32,8 @@ class Message(Struct, kw_only=True):
     seq: int
     at_us: int
     id: str | None = None
+    name: str | None = None
+    """The id that it was given on the way, where the agent gave none."""
     meta: dict[str, Any] = {}
     """What was said beside the words, as it was last said."""
     _done: list[dict[str, Any]] = []
@@ -136,12 +143,27 @@ class ToolCall(Struct, kw_only=True):
     """What the user answered when asked for permission."""
 
 
+class Terminal(Struct, kw_only=True):
+    """A terminal that a tool call shows, as far as it is known."""
+
+    output: bytes = b""
+    rest: dict[str, Any] = {}
+    """Its command, folder, exit status and so on, as version 2 names them."""
+
+    @property
+    def text(self) -> str:
+        """What it has put out, without what only a terminal understands."""
+        words = self.output.decode("utf-8", "replace").replace("\r\n", "\n")
+        return _CONTROL.sub("", words)
+
+
 class Plan(Struct, kw_only=True):
     """The plan as it was last told in its turn; `rest` is what was told beside its entries."""
 
     seq: int
     at_us: int
     entries: list[Any]
+    id: str | None = None
     rest: dict[str, Any] = {}
 
 

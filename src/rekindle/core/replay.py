@@ -10,13 +10,17 @@ of its place in the record where the agent gave none, and so stays the same.
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.core.items import Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.items import Handover, Item, Message, Other, Plan, Role, Terminal, ToolCall, Turn
 from rekindle.core.transcript import Transcript
-from rekindle.wire.envelope import encode, rows, table, text
+from rekindle.core.translate.commands import commands_to_v1
+from rekindle.core.translate.options import options_to_v1
+from rekindle.core.translate.plans import plan_to_v1
+from rekindle.core.translate.tool_calls import call_to_v1
+from rekindle.wire.envelope import encode, table, text
 from rekindle.wire.methods import SESSION_INFO_UPDATE, UPDATE
 
 Update = dict[str, Any]
-Terminals = dict[str, str]
+Terminals = dict[str, Terminal]
 
 _KINDS = {
     Role.USER: "user_message_chunk",
@@ -24,10 +28,10 @@ _KINDS = {
     Role.THOUGHT: "agent_thought_chunk",
 }
 _GONE = "[the output of a terminal that is gone]"
-_NOTICE = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
+NOTICE = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
 # So that a line stays well below what clients read at once, and a long answer is not held twice.
-_LONGEST_TEXT = 48 * 1024
-_UNFINISHED = frozenset({"pending", "in_progress"})
+LONGEST_TEXT = 48 * 1024
+UNFINISHED = frozenset({"pending", "in_progress"})
 _STATE = (
     "current_mode_update",
     "config_option_update",
@@ -52,7 +56,18 @@ def replay(
         state[SESSION_INFO_UPDATE] = {**info, "title": title}
     for kind in _STATE:
         if kind in state:
-            yield _marked({"sessionUpdate": kind, **_told(state[kind])})
+            yield marked({"sessionUpdate": kind, **_state_to_v1(kind, _told(state[kind]))})
+
+
+def _state_to_v1(kind: str, told: Update) -> Update:
+    match kind:
+        case "config_option_update":
+            options = options_to_v1(told.get("configOptions"), with_booleans=True)
+            return {**told, "configOptions": options}
+        case "available_commands_update":
+            return {**told, "availableCommands": commands_to_v1(told.get("availableCommands"))}
+        case _:
+            return told
 
 
 def handover_notice(at_us: int) -> Update:
@@ -60,7 +75,7 @@ def handover_notice(at_us: int) -> Update:
     return {
         "sessionUpdate": "agent_message_chunk",
         "messageId": f"rekindle-handover-{at_us}",
-        "content": {"type": "text", "text": _NOTICE},
+        "content": {"type": "text", "text": NOTICE},
         "_meta": {"rekindle": {"restored": "handover"}},
     }
 
@@ -73,7 +88,7 @@ def as_line(session_id: str, update: Update) -> bytes:
 
 def message_id(message: Message) -> str:
     """Return a message's id; where the agent gave none, one that never changes."""
-    return message.id if message.id is not None else f"rekindle-{message.seq}"
+    return message.id or message.name or f"rekindle-{message.seq}"
 
 
 def _turn(turn: Turn, terminals: Terminals, *, is_going_on: bool) -> Iterator[Update]:
@@ -82,11 +97,11 @@ def _turn(turn: Turn, terminals: Terminals, *, is_going_on: bool) -> Iterator[Up
         may_go_on = is_going_on and item is turn.items[-1]
         for update in _item(item, terminals, is_over=not is_going_on, may_go_on=may_go_on):
             if last is not None:
-                yield _marked(last)
+                yield marked(last)
             last = update
     if last is not None:
         is_cut_off = turn.was_cut_off and not is_going_on
-        yield _marked(last, **({"interrupted": True} if is_cut_off else {}))
+        yield marked(last, **({"interrupted": True} if is_cut_off else {}))
 
 
 def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -> Iterator[Update]:
@@ -98,7 +113,8 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -
         case Handover():
             yield handover_notice(item.at_us)
         case Plan():
-            yield {"sessionUpdate": "plan", **item.rest, "entries": item.entries}
+            entries = plan_to_v1({"type": "items", "entries": item.entries})
+            yield {"sessionUpdate": "plan", **item.rest, "entries": entries}
         case Other():
             yield item.update
         case _:
@@ -117,7 +133,7 @@ def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:
         update["messageId"] = message_id(message)
     meta = {"_meta": message.meta} if message.meta else {}
     is_empty = True
-    for piece in message.pieces(_LONGEST_TEXT):
+    for piece in message.pieces(LONGEST_TEXT):
         yield {**update, "content": piece, **meta}
         is_empty, meta = False, {}
     if is_empty and (message.role is Role.USER or meta):
@@ -126,30 +142,25 @@ def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:
 
 
 def _tool_call(call: ToolCall, terminals: Terminals, *, is_over: bool) -> Update:
-    update = {"sessionUpdate": "tool_call", "toolCallId": call.id, "title": "", **call.fields}
-    if is_over and update.get("status", "pending") in _UNFINISHED:
+    def show(terminal_id: str) -> str:
+        """Return text for a terminal: a client cannot show one that it did not make."""
+        raw = call.fields.get("rawOutput")
+        terminal = terminals.get(terminal_id)
+        known = (terminal and terminal.text, raw, table(raw).get("output"))
+        return next((words for words in map(text, known) if words), _GONE)
+
+    fields = call_to_v1(call.fields, show)
+    update = {"sessionUpdate": "tool_call", "toolCallId": call.id, "title": "", **fields}
+    if is_over and update.get("status", "pending") in UNFINISHED:
         update["status"] = "failed"
-    if "content" in update:
-        parts = map(table, rows(update["content"]))
-        update["content"] = [_without_terminal(part, call, terminals) for part in parts]
     return update
-
-
-def _without_terminal(part: dict[str, Any], call: ToolCall, terminals: Terminals) -> dict[str, Any]:
-    """Put text in the place of a terminal: a client cannot show one that it did not make."""
-    if part.get("type") != "terminal":
-        return part
-    raw = call.fields.get("rawOutput")
-    known = (terminals.get(str(part.get("terminalId"))), raw, table(raw).get("output"))
-    shown = next((words for words in map(text, known) if words), _GONE)
-    return {"type": "content", "content": {"type": "text", "text": shown}}
 
 
 def _told(update: Update) -> Update:
     return {name: value for name, value in update.items() if name != "sessionUpdate"}
 
 
-def _marked(update: Update, **more: object) -> Update:
+def marked(update: Update, **more: object) -> Update:
     """Mark an update as told again, beside what its `_meta` already says."""
     meta = table(update.get("_meta"))
     return {**update, "_meta": {**meta, "rekindle": {"replayed": True, **more}}}

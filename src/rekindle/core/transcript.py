@@ -10,13 +10,25 @@ by the agent. The answer ends it; from version 2 on, the state `idle` does. A tu
 an end was cut off, or is still going on.
 """
 
+import base64
+import binascii
 from collections.abc import Hashable, Iterable
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, MsgspecError, Struct, UnsetType, field
 
-from rekindle.core.items import Gap, Handover, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.items import (
+    Gap,
+    Handover,
+    Message,
+    Other,
+    Plan,
+    Role,
+    Terminal,
+    ToolCall,
+    Turn,
+)
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
 from rekindle.wire.envelope import members, peek, request_key, rows, table, text
@@ -34,8 +46,10 @@ class Transcript:
         self._used_ids: set[tuple[str, str]] = set()
         self.offered: dict[str, dict[str, Any]] = {}
         """The modes and models there are, as the agent last told them."""
-        self.terminals: dict[str, str] = {}
-        """What is last known of what each terminal has put out."""
+        self.terminals: dict[str, Terminal] = {}
+        """What is last known of each terminal."""
+        self._plans: dict[str, Plan] = {}
+        self._names: dict[Role, str] = {}
         self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
 
@@ -56,6 +70,8 @@ class Transcript:
                 self._outcome(entry)
             case Kind.TERMINAL:
                 self._terminal(entry)
+            case Kind.NAMED:
+                self._named(entry)
             case _:
                 self._add_what_is_not_said(entry)
 
@@ -144,8 +160,14 @@ class Transcript:
             self._message(entry, role, update, is_chunk=kind.endswith("_chunk"))
         elif kind in {"tool_call", "tool_call_update"}:
             self._tool_call(entry, update)
+        elif kind == "tool_call_content_chunk":
+            self._tool_call_content(entry, update)
+        elif kind in {"terminal_update", "terminal_output_chunk"}:
+            self._terminal_update(kind, update)
         elif kind == "plan":
             self._plan(entry, update)
+        elif kind == "plan_update" and table(update.get("plan")).get("type") == "items":
+            self._plan_update(entry, update)
         elif kind in methods.STATE_KINDS:
             self._state(entry, kind, update)
         elif kind != methods.NOTICE:
@@ -175,6 +197,8 @@ class Transcript:
             turn = self._begin_turn(entry)
         own_id = None if message_id is None else self._unused(role, message_id, entry)
         message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=own_id)
+        if own_id is None:
+            message.name = self._names.pop(role, None)
         turn.items.append(message)
         if message_id is not None:
             self._messages[role, message_id] = message
@@ -194,11 +218,12 @@ class Transcript:
             call = ToolCall(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
             self._tool_calls[call_id] = call
             self._turn(entry).items.append(call)
-        told = {
-            name: value
-            for name, value in update.items()
-            if value is not None and name not in {"sessionUpdate", "toolCallId"}
-        }
+        told = {k: v for k, v in update.items() if k not in {"sessionUpdate", "toolCallId"}}
+        for name in [name for name, value in told.items() if value is None]:
+            del told[name]
+            if entry.protocol > 1:
+                # From version 2 on null clears; before, it left things as they were.
+                call.fields.pop(name, None)
         if "_meta" in told:
             told["_meta"] = {**table(call.fields.get("_meta")), **table(told["_meta"])}
         call.fields.update(told)
@@ -207,7 +232,8 @@ class Transcript:
 
     def _terminal(self, entry: Entry) -> None:
         told = members(entry.line) or {}
-        self.terminals[str(told.get("terminalId"))] = text(told.get("output")) or ""
+        output = (text(told.get("output")) or "").encode()
+        self.terminals[str(told.get("terminalId"))] = Terminal(output=output)
 
     def _terminal_output(self, meta: dict[str, Any]) -> None:
         """Take what agents that run terminals themselves tell of them, beside the standard."""
@@ -215,11 +241,44 @@ class Transcript:
             told = table(meta.get(name))
             terminal_id, output = text(told.get("terminal_id")), text(told.get("data"))
             if terminal_id is not None and output is not None:
-                self.terminals[terminal_id] = self.terminals.get(terminal_id, "") + output
+                terminal = self.terminals.setdefault(terminal_id, Terminal())
+                terminal.output += output.encode()
+
+    def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
+        call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
+        call.fields["content"] = [*rows(call.fields.get("content")), update.get("content")]
+
+    def _terminal_update(self, kind: str, update: dict[str, Any]) -> None:
+        terminal = self.terminals.setdefault(text(update.get("terminalId")) or "", Terminal())
+        if kind == "terminal_output_chunk":
+            terminal.output += decode_bytes(update.get("data"))
+            return
+        if "output" in update:
+            terminal.output = decode_bytes(table(update["output"]).get("data"))
+        hidden = {"sessionUpdate", "terminalId", "output"}
+        terminal.rest |= {k: v for k, v in update.items() if k not in hidden}
+
+    def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
+        told = table(update.get("plan"))
+        plan_id = text(told.get("planId")) or ""
+        plan = self._plans.get(plan_id)
+        if plan is None:
+            plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
+            self._plans[plan_id] = plan
+            self._turn(entry).items.append(plan)
+        plan.entries = rows(told.get("entries"))
+        plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "plan"}}
+
+    def _named(self, entry: Entry) -> None:
+        told = members(entry.line) or {}
+        role = _ROLES.get(text(told.get("kind")) or "")
+        message_id = text(told.get("messageId"))
+        if role is not None and message_id is not None:
+            self._names[role] = message_id
 
     def _plan(self, entry: Entry, update: dict[str, Any]) -> None:
         items = self._turn(entry).items
-        plan = next((item for item in items if isinstance(item, Plan)), None)
+        plan = next((it for it in items if isinstance(it, Plan) and it.id is None), None)
         if plan is None:
             plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
@@ -320,6 +379,14 @@ def count_messages(transcript: Transcript, until_seq: int) -> int:
         isinstance(item, Message) and item.role is not Role.THOUGHT and item.seq <= until_seq
         for item in items
     )
+
+
+def decode_bytes(data: object) -> bytes:
+    """Decode what version 2 writes as base64, as far as it can be."""
+    try:
+        return base64.b64decode(text(data) or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def _key(entry: Entry) -> Hashable:

@@ -1,0 +1,198 @@
+"""What a version 2 agent says, as it says it, for a version 1 client. One instance a session.
+
+Version 1 can only add to what was said. Where a version 2 agent takes something back, the client
+is told the new as a message of its own; when the session is loaded again, all is as it should be.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.core.items import Terminal
+from rekindle.core.transcript import decode_bytes
+from rekindle.core.translate.commands import commands_to_v1
+from rekindle.core.translate.options import modes_to_v1, options_to_v1
+from rekindle.core.translate.plans import plan_to_v1
+from rekindle.core.translate.tool_calls import call_to_v1
+from rekindle.wire.envelope import rows, table, text
+
+Json = dict[str, Any]
+
+_WHOLE = {
+    "user_message": "user_message_chunk",
+    "agent_message": "agent_message_chunk",
+    "agent_thought": "agent_thought_chunk",
+}
+_CHUNKS = frozenset(_WHOLE.values())
+_SAME = frozenset({"session_info_update", "usage_update"})
+
+
+class _Call(Struct):
+    content: list[Any] = []
+    shown: int = 0
+    """How much of its terminals the client was shown."""
+
+
+class LiveToV1:
+    """Translates the updates of one session."""
+
+    def __init__(self, *, with_booleans: bool = False) -> None:
+        self._with_booleans = with_booleans
+        self._said: dict[str, list[Any]] = {}
+        self._calls: dict[str, _Call] = {}
+        self._terminals: dict[str, bytes] = {}
+        self._mode: object = None
+        self._replaced = 0
+
+    def update(self, update: Json) -> list[Json]:  # noqa: PLR0911 - one for each kind
+        """Return the updates of version 1 that tell the same."""
+        kind = text(update.get("sessionUpdate")) or ""
+        rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
+        match kind:
+            case "tool_call_update":
+                return self._call(rest)
+            case "tool_call_content_chunk":
+                return self._call_chunk(rest)
+            case "terminal_update" | "terminal_output_chunk":
+                return self._terminal(kind, rest)
+            case "plan_update":
+                entries = plan_to_v1(table(rest.pop("plan", None)))
+                # Lost: plans that are no lists.
+                told = {"sessionUpdate": "plan", **rest, "entries": entries}
+                return [told] if entries is not None else []
+            case "config_option_update":
+                return self._options(rest)
+            case "available_commands_update":
+                commands = commands_to_v1(rest.pop("availableCommands", None))
+                return [{"sessionUpdate": kind, **rest, "availableCommands": commands}]
+            case _:
+                return self._message_or_other(kind, update, rest)
+
+    def show_terminal(self, terminal_id: str) -> str:
+        """Return what a terminal has put out, as text that harms nobody.
+
+        Lost: colours, and everything else that a terminal obeys.
+        """
+        return Terminal(output=self._terminals.get(terminal_id, b"")).text or "[no output]"
+
+    # -- messages -----------------------------------------------------------------------
+
+    def _message_or_other(self, kind: str, update: Json, rest: Json) -> list[Json]:
+        message_id = text(rest.get("messageId")) or ""
+        if kind in _CHUNKS:
+            self._said.setdefault(message_id, []).append(rest.get("content"))
+            return [update]
+        if kind in _WHOLE:
+            return self._whole(_WHOLE[kind], message_id, rest)
+        if kind in _SAME or kind.startswith("_"):
+            return [update]
+        # Lost: states, which the prompt's answer tells; notices; compactions; kinds to come.
+        return []
+
+    def _whole(self, kind: str, message_id: str, rest: Json) -> list[Json]:
+        if "content" not in rest:
+            return []
+        blocks = rows(rest["content"])
+        said = self._said.get(message_id, [])
+        self._said[message_id] = blocks
+        news = _rest_of(blocks, said)
+        told_id = message_id
+        if news is None:
+            # What was said cannot be taken back here; what is said instead is told beside it.
+            self._replaced += 1
+            news, told_id = blocks, f"{message_id}~{self._replaced}"
+        return [{"sessionUpdate": kind, "messageId": told_id, "content": it} for it in news]
+
+    # -- tool calls and terminals -------------------------------------------------------
+
+    def _call(self, rest: Json) -> list[Json]:
+        call_id = text(rest.get("toolCallId")) or ""
+        is_new = call_id not in self._calls
+        call = self._calls.setdefault(call_id, _Call())
+        if "content" in rest:
+            call.content = rows(rest["content"])
+        return [self._told_call(call_id, call, rest, is_new=is_new)]
+
+    def _call_chunk(self, rest: Json) -> list[Json]:
+        call_id = text(rest.get("toolCallId")) or ""
+        is_new = call_id not in self._calls
+        call = self._calls.setdefault(call_id, _Call())
+        call.content = [*call.content, rest.get("content")]
+        whole = {"toolCallId": call_id, "content": call.content}
+        return [self._told_call(call_id, call, whole, is_new=is_new)]
+
+    def _told_call(self, call_id: str, call: _Call, rest: Json, *, is_new: bool) -> Json:
+        call.shown = self._size(call)
+        told = call_to_v1({**rest, "toolCallId": call_id}, self.show_terminal)
+        if is_new:
+            return {"sessionUpdate": "tool_call", "title": "", **told}
+        return {"sessionUpdate": "tool_call_update", **told}
+
+    def _terminal(self, kind: str, rest: Json) -> list[Json]:
+        terminal_id = text(rest.get("terminalId")) or ""
+        if kind == "terminal_output_chunk":
+            before = self._terminals.get(terminal_id, b"")
+            self._terminals[terminal_id] = before + decode_bytes(rest.get("data"))
+        elif "output" in rest:
+            self._terminals[terminal_id] = decode_bytes(table(rest["output"]).get("data"))
+        has_ended = rest.get("exitStatus") is not None
+        return [
+            self._told_call(call_id, call, {"content": call.content}, is_new=False)
+            for call_id, call in self._calls.items()
+            if terminal_id in _terminals_in(call) and self._is_news(call, has_ended=has_ended)
+        ]
+
+    def _is_news(self, call: _Call, *, has_ended: bool) -> bool:
+        """Tell whether to show a call again: all of it is sent each time, so not for every word."""
+        size = self._size(call)
+        return size != call.shown and (has_ended or size >= 2 * call.shown)
+
+    def _size(self, call: _Call) -> int:
+        return sum(len(self._terminals.get(name, b"")) for name in _terminals_in(call))
+
+    # -- state --------------------------------------------------------------------------
+
+    def _options(self, rest: Json) -> list[Json]:
+        options = rest.pop("configOptions", None)
+        told = options_to_v1(options, with_booleans=self._with_booleans)
+        updates: list[Json] = [
+            {"sessionUpdate": "config_option_update", **rest, "configOptions": told}
+        ]
+        modes = modes_to_v1(options)
+        mode = modes["currentModeId"] if modes else None
+        if mode not in {None, self._mode}:
+            self._mode = mode
+            updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+        return updates
+
+
+def _rest_of(blocks: list[Any], said: list[Any]) -> list[Any] | None:
+    """Return the blocks that go on from what was said; None if they do not begin with it."""
+    whole, known = _joined(blocks), _joined(said)
+    for index, block in enumerate(known):
+        if index >= len(whole):
+            return None
+        if whole[index] != block:
+            words, before = text(whole[index].get("text")), text(block.get("text"))
+            is_last = index == len(known) - 1
+            if words is None or before is None or not is_last or not words.startswith(before):
+                return None
+            return [{"type": "text", "text": words[len(before) :]}, *whole[index + 1 :]]
+    return whole[len(known) :]
+
+
+def _joined(blocks: list[Any]) -> list[Json]:
+    """Join neighbouring plain texts."""
+    result: list[Json] = []
+    for block in map(table, blocks):
+        last = result[-1] if result else {}
+        if block.keys() == last.keys() == {"type", "text"}:
+            result[-1] = {"type": "text", "text": f"{last['text']}{block['text']}"}
+        else:
+            result.append(block)
+    return result
+
+
+def _terminals_in(call: _Call) -> list[str]:
+    parts = map(table, call.content)
+    return [str(part.get("terminalId")) for part in parts if part.get("type") == "terminal"]

@@ -1,0 +1,176 @@
+"""What is said live, to a client of the other version."""
+
+import base64
+from typing import Any
+
+from rekindle.core.translate.live_v1 import LiveToV1
+from rekindle.core.translate.live_v2 import LiveToV2, Named
+
+Json = dict[str, Any]
+
+
+def chunk(kind: str, words: str, **more: str) -> Json:
+    return {"sessionUpdate": kind, **more, "content": {"type": "text", "text": words}}
+
+
+def call(kind: str, call_id: str = "t", **more: object) -> Json:
+    return {"sessionUpdate": kind, "toolCallId": call_id, **more}
+
+
+def encoded(words: str) -> str:
+    return base64.b64encode(words.encode()).decode()
+
+
+class TestToV2:
+    def test_messages_without_an_id_get_one_for_each_run(self) -> None:
+        live = LiveToV2("x")
+        assert live.begin_turn() == "x-1"
+        said, named = live.update(chunk("agent_message_chunk", "a"))
+        assert (said["messageId"], named) == ("x-2", Named("agent_message_chunk", "x-2"))
+        said, named = live.update(chunk("agent_message_chunk", "b"))
+        assert (said["messageId"], named) == ("x-2", None)
+        assert live.update(chunk("agent_thought_chunk", "c"))[0]["messageId"] == "x-3"
+        own = chunk("agent_message_chunk", "d", messageId="own")
+        assert live.update(own) == (own, None)
+        assert live.update(chunk("agent_message_chunk", "e"))[0]["messageId"] == "x-4"
+
+    def test_a_run_ends_where_something_else_begins_and_not_where_it_goes_on(self) -> None:
+        live = LiveToV2("x")
+
+        def next_id() -> str:
+            return live.update(chunk("agent_message_chunk", "a"))[0]["messageId"]
+
+        assert next_id() == "x-1"
+        for update in (call("tool_call", title="T"), {"sessionUpdate": "plan", "entries": []}):
+            live.update(update)
+            begun = next_id()
+            live.update({**update, "sessionUpdate": update["sessionUpdate"]})
+            assert next_id() == begun
+        live.update({"sessionUpdate": "usage_update", "used": 1, "size": 2})
+        assert next_id() == "x-3"
+        live.update({"sessionUpdate": "odd"})
+        assert next_id() == "x-4"
+        live.begin_turn()
+        live.update({"sessionUpdate": "plan", "entries": []})
+        assert next_id() == "x-6"
+
+    def test_each_kind(self) -> None:
+        live = LiveToV2("x")
+        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "A"}]}
+        (option,) = live.learn({"modes": modes})
+        assert option["currentValue"] == "ask"
+        told = live.update({"sessionUpdate": "current_mode_update", "currentModeId": "code"})[0]
+        assert told["sessionUpdate"] == "config_option_update"
+        assert told["configOptions"][0]["currentValue"] == "code"
+        model = {"id": "model", "name": "M", "type": "select", "currentValue": "m", "options": []}
+        told = live.update({"sessionUpdate": "config_option_update", "configOptions": [model]})[0]
+        assert [it["configId"] for it in told["configOptions"]] == ["mode", "model"]
+        told = live.update(call("tool_call", title="T", content=[]))[0]
+        assert told == call("tool_call_update", title="T", content=[])
+        told = live.update({"sessionUpdate": "plan", "entries": [], "_meta": {}})[0]
+        assert told["plan"] == {"type": "items", "planId": "main", "entries": []}
+        told = live.update(
+            {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "c"}]}
+        )[0]
+        assert told["availableCommands"] == [{"type": "command", "name": "c"}]
+        assert live.update({"sessionUpdate": "odd", "x": 1})[0] == {"sessionUpdate": "_odd", "x": 1}
+        assert live.update({"sessionUpdate": "_odd"})[0] == {"sessionUpdate": "_odd"}
+        assert live.update({})[0] == {"sessionUpdate": "_"}
+
+
+class TestToV1:
+    def test_chunks_pass_and_a_whole_message_is_told_in_chunks(self) -> None:
+        live = LiveToV1()
+        piece = chunk("agent_message_chunk", "Hel", messageId="m")
+        assert live.update(piece) == [piece]
+        whole = {"sessionUpdate": "agent_message", "messageId": "m"}
+        assert live.update(whole) == []
+        blocks = [{"type": "text", "text": "Hello"}, {"type": "image", "data": ""}]
+        assert live.update({**whole, "content": blocks}) == [
+            chunk("agent_message_chunk", "lo", messageId="m"),
+            {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": blocks[1]},
+        ]
+        assert live.update({**whole, "content": blocks}) == []
+
+    def test_what_is_taken_back_is_told_beside_it(self) -> None:
+        live = LiveToV1()
+        whole = {"sessionUpdate": "agent_thought", "messageId": "m"}
+        image = {"type": "image", "data": ""}
+        for number, blocks in enumerate(
+            [
+                [{"type": "text", "text": "one"}],
+                [{"type": "text", "text": "two"}],
+                [image],
+                [image, {"type": "text", "text": "x"}, image],
+                [image],
+            ]
+        ):
+            told = live.update({**whole, "content": blocks})
+            assert [it["content"] for it in told] == (blocks if number != 3 else blocks[1:])
+        assert {it["messageId"] for it in told} == {"m~3"}
+        assert live.update({**whole, "content": None}) == []
+
+    def test_tool_calls_add_up(self) -> None:
+        live = LiveToV1()
+        (first,) = live.update(call("tool_call_update", status="pending"))
+        assert first == call("tool_call", title="", status="pending")
+        text = {"type": "content", "content": {"type": "text", "text": "a"}}
+        (told,) = live.update(call("tool_call_content_chunk", content=text))
+        assert told == call("tool_call_update", content=[text])
+        (told,) = live.update(call("tool_call_content_chunk", content=text))
+        assert told["content"] == [text, text]
+        (told,) = live.update(call("tool_call_content_chunk", "u", content=text))
+        assert told["sessionUpdate"] == "tool_call"
+        (told,) = live.update(call("tool_call_update", content=None, status="cancelled"))
+        assert (told["content"], told["status"]) == ([], "failed")
+
+    def test_terminals_are_shown_as_text_where_they_belong(self) -> None:
+        live = LiveToV1()
+        terminal = {"type": "terminal", "terminalId": "x"}
+        (told,) = live.update(call("tool_call_update", content=[terminal]))
+        assert told["content"][0]["content"]["text"] == "[no output]"
+        data = {"sessionUpdate": "terminal_output_chunk", "terminalId": "x"}
+
+        def put(words: str) -> list[str]:
+            told = live.update({**data, "data": encoded(words)})
+            return [it["content"][0]["content"]["text"] for it in told]
+
+        assert put("\x1b[31mone\x1b[0m\r\n") == ["one\n"]
+        assert put("t") == []
+        end = {"sessionUpdate": "terminal_update", "terminalId": "x", "exitStatus": {"exitCode": 0}}
+        (told,) = live.update(end)
+        assert told["content"][0]["content"]["text"] == "one\nt"
+        assert live.update(end) == []
+        snapshot = {**end, "output": {"data": encoded("all of it, and more than that")}}
+        (told,) = live.update(snapshot)
+        assert told["content"][0]["content"]["text"] == "all of it, and more than that"
+        assert live.update({**data, "terminalId": "y", "data": "not base64!"}) == []
+
+    def test_options_tell_the_mode_too_when_it_changes(self) -> None:
+        live = LiveToV1()
+        option = {
+            "configId": "mode",
+            "name": "Mode",
+            "category": "mode",
+            "type": "select",
+            "currentValue": "ask",
+            "options": [],
+        }
+        update = {"sessionUpdate": "config_option_update", "configOptions": [option]}
+        kinds = [it["sessionUpdate"] for it in live.update(update)]
+        assert kinds == ["config_option_update", "current_mode_update"]
+        assert [it["sessionUpdate"] for it in live.update(update)] == ["config_option_update"]
+        assert len(live.update({"sessionUpdate": "config_option_update"})) == 1
+
+    def test_the_rest(self) -> None:
+        live = LiveToV1()
+        for same in ({"sessionUpdate": "usage_update"}, {"sessionUpdate": "_own"}):
+            assert live.update(same) == [same]
+        for lost in ("state_update", "notice", "compaction_update", "to_come", ""):
+            assert live.update({"sessionUpdate": lost}) == []
+        plan = {"type": "items", "planId": "p", "entries": [{"content": "x", "status": "pending"}]}
+        (told,) = live.update({"sessionUpdate": "plan_update", "plan": plan})
+        assert told == {"sessionUpdate": "plan", "entries": plan["entries"]}
+        assert live.update({"sessionUpdate": "plan_update", "plan": {"type": "odd"}}) == []
+        commands = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+        assert live.update(commands) == [commands]
