@@ -41,6 +41,9 @@ def read_capabilities(result: dict[str, Any]) -> Capabilities:
     offered = {method for marker, method in _MARKERS.items() if session.get(marker) is not None}
     if told.get("loadSession") is True:
         offered.add(methods.LOAD)
+    if speaks_v2 and told.get("session") is not None:
+        # What every version 2 agent with sessions has.
+        offered |= {methods.LIST, methods.RESUME, methods.CLOSE}
     return Capabilities(
         name=text(info.get("name")),
         version=text(info.get("version")),
@@ -49,17 +52,26 @@ def read_capabilities(result: dict[str, Any]) -> Capabilities:
     )
 
 
-def advertise(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the agent's answer with the whole session lifecycle added to it."""
-    own = read_capabilities(result)
+CURSORS = ("_rekindle_message", "_rekindle_turns", "_rekindle_seq")
+"""Where a replay may begin, besides the start."""
+
+
+def advertise_v2(result: dict[str, Any], own: Capabilities, version: str) -> dict[str, Any]:
+    """Return an answer of version 2 with the whole session lifecycle added to it."""
+    told = table(result.get("capabilities"))
+    session: dict[str, Any] = {"delete": {}, "fork": {}, **table(told.get("session"))}
+    ours = {"version": version, "methods": _by_whom(own), "replayFrom": list(CURSORS)}
+    meta = {**table(told.get("_meta")), "rekindle": ours}
+    return {**result, "capabilities": {**told, "session": session, "_meta": meta}}
+
+
+def advertise(result: dict[str, Any], own: Capabilities, version: str) -> dict[str, Any]:
+    """Return an answer of version 1 with the whole session lifecycle added to it."""
     told = table(result.get("agentCapabilities"))
     session = table(told.get("sessionCapabilities"))
     markers = {name: table(session.get(name)) for name in _MARKERS}
-    by = {
-        method.removeprefix("session/"): "agent" if own.offers(method) else "rekindle"
-        for method in (methods.LOAD, *_MARKERS.values())
-    }
-    meta = {**table(told.get("_meta")), "rekindle": {"version": version, "methods": by}}
+    ours = {"version": version, "methods": _by_whom(own)}
+    meta = {**table(told.get("_meta")), "rekindle": ours}
     capabilities = {
         **told,
         "loadSession": True,
@@ -67,3 +79,10 @@ def advertise(result: dict[str, Any], version: str) -> dict[str, Any]:
         "_meta": meta,
     }
     return {**result, "agentCapabilities": capabilities}
+
+
+def _by_whom(own: Capabilities) -> dict[str, str]:
+    return {
+        method.removeprefix("session/"): "agent" if own.offers(method) else "rekindle"
+        for method in (methods.LOAD, *_MARKERS.values())
+    }

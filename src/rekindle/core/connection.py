@@ -54,11 +54,20 @@ class Connection(Struct, kw_only=True):
 
     settings: Settings
     agent: AgentState
+    client_protocol: int = 1
+    """The version that the client speaks."""
+    client_takes_booleans: bool = False
+    """Whether a version 1 client can show options that are switched on and off."""
     sessions: Sessions = field(default_factory=Sessions)
     requests: OpenRequests = field(default_factory=OpenRequests)
     openings: int = 0
     """How many sessions the agent is making now: it may speak of one before it has named it."""
     at_us: int = 0
+
+    @property
+    def is_translating(self) -> bool:
+        """Whether the two sides speak different versions."""
+        return self.client_protocol != self.agent.own.protocol
 
     @contextmanager
     def naming(self) -> Generator[None]:

@@ -7,12 +7,18 @@ from msgspec import UNSET, Raw
 from rekindle.core.connection import AgentState, Connection, Settings
 from rekindle.core.ended import AgentEnded
 from rekindle.core.recording import Recording
+from rekindle.core.replay import as_line
 from rekindle.core.requests import OpenRequest
 from rekindle.core.step import Step
 from rekindle.core.strict import Strictness
+from rekindle.core.translate.endings import ending_to_v2
 from rekindle.model import AgentIdentity, Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import Message, encode
+
+PROMPT_ID = "rekindle-prompt-"
+"""How the ids begin under which prompts go to an agent of another version."""
+RUNNING = {"sessionUpdate": "state_update", "state": "running"}
 
 
 class Desk:
@@ -34,14 +40,9 @@ class Desk:
         return self.step
 
     @property
-    def is_v2(self) -> bool:
-        """Whether the agent speaks version 2: then all is passed on as it is."""
-        return self.conn.agent.own.protocol != 1
-
-    @property
     def can_go_on(self) -> bool:
         """Whether an agent that has ended can be started anew: it was ready once."""
-        return self.conn.agent.is_initialized and not self.is_v2
+        return self.conn.agent.is_initialized
 
     def tell(self, line: bytes) -> None:
         """Send a line to the client."""
@@ -82,7 +83,21 @@ class Desk:
         answer = encode({"jsonrpc": "2.0", "id": Raw(asked.id), **outcome})
         if asked.method == methods.PROMPT and asked.session_id is not None:
             self.recording.end_turn(asked.session_id, answer)
+            if self.conn.is_translating:
+                self.end_turn(asked.session_id, outcome)
+                return
         self.tell(answer)
+
+    def end_turn(self, session_id: str, outcome: dict[str, Any]) -> None:
+        """Tell a client of the other version how a turn has ended, as it expects to be told."""
+        live = self.conn.sessions.get(session_id)
+        if self.conn.client_protocol > 1:
+            state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
+            self.tell(as_line(session_id, state))
+        elif live is not None and live.open_prompt is not None:
+            answer = {"jsonrpc": "2.0", "id": Raw(live.open_prompt), **outcome}
+            live.open_prompt = None
+            self.tell(encode(answer))
 
     def answer_all_for_agent(self, ended: AgentEnded) -> None:
         """Answer what an agent that has ended has left open."""

@@ -111,6 +111,8 @@ class Deliver(Struct, frozen=True):
 
     line: bytes
     preface: dict[str, Any] | None = None
+    is_ours: bool = False
+    """Whether we have answered it, and the agent's answer is for us."""
 
 
 class Cancel(Struct, frozen=True):

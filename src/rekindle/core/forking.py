@@ -8,6 +8,7 @@ from typing import Any
 
 from rekindle.core.adopting import adopt
 from rekindle.core.connection import Connection
+from rekindle.core.dialect import opening_for_client, setup_for_agent
 from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
 from rekindle.core.items import Message
 from rekindle.core.opening import check_same_folder, opened, unique_id
@@ -36,6 +37,7 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session_id = read_session_id(methods.FORK, params)
     setup = read_setup(methods.FORK, params)
     yield from awake(conn)
+    setup = setup_for_agent(conn, setup)
     session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield Recall(session_id)
     until = _fork_point(params, transcript, session)
@@ -59,7 +61,7 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         ]
     )
     yield Claim(fork_id)
-    return result
+    return opening_for_client(conn, live, result)
 
 
 def _parent(conn: Connection, session_id: str, setup: dict[str, Any]) -> Part:

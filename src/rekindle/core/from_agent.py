@@ -2,12 +2,13 @@
 
 from msgspec import UNSET, Raw
 
-from rekindle.core.capabilities import advertise
 from rekindle.core.conductor import Conductor
 from rekindle.core.desk import Desk
+from rekindle.core.dialect import answer_for_client, question_for_client, update_for_client
+from rekindle.core.replay import as_line
 from rekindle.core.requests import OpenRequest
-from rekindle.core.restart import identify
 from rekindle.core.sessions import Hearing, Live
+from rekindle.core.translate.endings import ending_to_v1
 from rekindle.model import NOBODY, Opened, Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
@@ -25,6 +26,8 @@ from rekindle.wire.rewrite import with_id, with_session_id
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The answer to a question for permission that nobody will be asked."""
 
+_REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
+
 
 class FromAgent:
     """One direction of a connection."""
@@ -41,7 +44,7 @@ class FromAgent:
             desk.tell(seen)
             return None
         message = peek(line)
-        if message is not None and message.is_update and not desk.is_v2:
+        if message is not None and message.is_update:
             self._take_update(line, message)
             return None
         desk.recording.end_streak()
@@ -96,11 +99,38 @@ class FromAgent:
         seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
         if kind == methods.SESSION_INFO_UPDATE:
             seen = _with_its_title(live, seen)
+        if kind == methods.STATE_UPDATE:
+            self._take_state(live, seen)
+        if self._desk.conn.is_translating:
+            self._translate(live, kind, seen)
+            return
         may_be_seen = self._desk.recording.update(live.id, kind, seen, line)
         if live.hearing is Hearing.LEARN and is_history:
             self._desk.recording.end_streak()
         elif may_be_seen:
             self._desk.tell(seen)
+
+    def _take_state(self, live: Live, line: bytes) -> None:
+        """Learn whether a version 2 agent is at work."""
+        state = table(table((members(line) or {}).get("params")).get("update"))
+        was_working, live.is_working = live.is_working, state.get("state") != "idle"
+        if was_working and not live.is_working and self._desk.conn.client_protocol == 1:
+            self._desk.end_turn(live.id, ending_to_v1(state))
+
+    def _translate(self, live: Live, kind: str, line: bytes) -> None:
+        """Record an update as it is, and tell it to the client in its version."""
+        desk = self._desk
+        update = table(table((members(line) or {}).get("params")).get("update"))
+        seen = update_for_client(desk.conn, live, update)
+        if seen.named is not None:
+            desk.recording.named(live.id, seen.named.kind, seen.named.message_id)
+        may_be_seen = desk.recording.update(live.id, kind, line, line)
+        desk.recording.end_streak()
+        is_learning = live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS
+        is_echo = kind in methods.USER_MESSAGE_KINDS and desk.recording.is_last_an_echo
+        if may_be_seen and not is_learning and not is_echo:
+            for told in seen.updates:
+                desk.tell(as_line(live.id, told))
 
     # -- all else -----------------------------------------------------------------------
 
@@ -135,6 +165,10 @@ class FromAgent:
             line = with_id(line, told_as)
         session_id = message.session_id
         desk.recording.request(Side.AGENT, told_as, method, session_id, line, asked_as=request_id)
+        if desk.conn.is_translating and live is not None and method == methods.REQUEST_PERMISSION:
+            line = question_for_client(desk.conn, live, line, request_id)
+            if desk.conn.client_protocol > 1:
+                desk.tell(as_line(live.id, _REQUIRES_ACTION))
         desk.tell(line)
 
     def _take_answer(self, line: bytes, message: Message, request_id: Raw) -> OpenRequest | None:
@@ -144,10 +178,22 @@ class FromAgent:
             self._turn_failed(desk.conn.sessions.get(asked.session_id))
         if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
             return None
-        if asked is not None and asked.method == methods.INITIALIZE:
-            line = self._initialized(line, message, request_id)
-        desk.tell(line)
+        if asked is not None and desk.conn.is_translating:
+            self._translate_answer(asked, line)
+        else:
+            desk.tell(line)
         return asked
+
+    def _translate_answer(self, asked: OpenRequest, line: bytes) -> None:
+        desk = self._desk
+        if asked.method != methods.PROMPT or asked.session_id is None:
+            live = desk.conn.sessions.get(asked.session_id)
+            desk.tell(answer_for_client(desk.conn, live, asked.method, line))
+            return
+        answer = members(line) or {}
+        if desk.conn.client_protocol > 1 or "error" in answer:
+            # A version 2 agent that takes a prompt says so at once, and is not done with it yet.
+            desk.end_turn(asked.session_id, answer)
 
     def _turn_failed(self, live: Live | None) -> None:
         """Have the record told again, if the prompt that failed was to tell it."""
@@ -158,18 +204,6 @@ class FromAgent:
             )
             self._desk.recording.finish()
             self._desk.step.changes.append(unbound)
-
-    def _initialized(self, line: bytes, message: Message, request_id: Raw) -> bytes:
-        """Return the agent's answer to `initialize`, with what we add to it."""
-        conn = self._desk.conn
-        conn.agent.is_initializing = False
-        result = members(message.result) if message.result is not UNSET else None
-        if result is None:
-            return line
-        identify(conn, result)
-        if self._desk.is_v2:
-            return line
-        return response(request_id, advertise(result, conn.settings.version))
 
     def _concerns_us(self, message: Message) -> bool:
         """Tell whether a member of a batch needs more than to be passed on."""

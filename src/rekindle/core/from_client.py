@@ -5,8 +5,11 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from rekindle.core.conductor import Conductor
-from rekindle.core.desk import Desk
+from rekindle.core.desk import PROMPT_ID, RUNNING, Desk
+from rekindle.core.dialect import outcome_for_agent, request_for_agent
 from rekindle.core.lifecycle import flow_for
+from rekindle.core.replay import as_line
+from rekindle.core.requests import OpenRequest
 from rekindle.core.sessions import Hearing, Live
 from rekindle.model import Side
 from rekindle.wire import methods
@@ -34,6 +37,7 @@ class FromClient:
         self._waiting: list[bytes] = []
         """Lines that must wait for what comes before them."""
         self._sessions_waiting: set[str | None] = set()
+        self._prompts = 0
 
     def take(self, line: bytes) -> None:
         """Decide on one line."""
@@ -62,23 +66,39 @@ class FromClient:
         for line in waiting:
             self.take(line)
 
-    def deliver(self, line: bytes, preface: dict[str, Any] | None = None) -> None:
-        """Record a line, and let the agent have it, with the id by which it knows the session."""
+    def deliver(
+        self, line: bytes, preface: dict[str, Any] | None = None, *, is_ours: bool = False
+    ) -> None:
+        """Record a line, and let the agent have it, with the id by which it knows the session.
+
+        If `is_ours`, under an id of ours: the client has its answer already.
+        """
         message = peek(line) or Message()
+        conn = self._desk.conn
+        live = conn.sessions.get(message.session_id)
+        said = line
+        if message.method == methods.PROMPT and live is not None:
+            live.hearing = Hearing.LIVE
+            if is_ours or conn.is_translating:
+                said = self._under_our_id(live, line, message)
+                message = peek(said) or message
+        elif conn.is_translating and message.is_request:
+            said = request_for_agent(conn, live, line)
         self._desk.see(Side.CLIENT, line, message)
-        live = self._desk.conn.sessions.get(message.session_id)
         if live is not None:
-            if message.method == methods.PROMPT:
-                live.hearing = Hearing.LIVE
-            line = self._for_agent(live, line, preface)
-        self._desk.send(line)
+            said = self._for_agent(live, said, preface)
+        self._desk.send(said)
+
+    def _under_our_id(self, live: Live, line: bytes, message: Message) -> bytes:
+        """Return a prompt under an id of ours; the client's is kept if it waits for the end."""
+        self._prompts += 1
+        if self._desk.conn.client_protocol == 1 and isinstance(message.id, Raw):
+            live.open_prompt = bytes(message.id)
+        return with_id(line, Raw(encode(f"{PROMPT_ID}{self._prompts}")))
 
     def _take(self, line: bytes, message: Message) -> None:
         if isinstance(message.id, Raw) and message.is_response:
             self._take_response(line, message, message.id)
-        elif self._desk.is_v2:
-            self._desk.see(Side.CLIENT, line, message)
-            self._desk.send(line)
         elif self._must_wait(message):
             self._waiting.append(line)
             self._sessions_waiting.add(message.session_id)
@@ -89,11 +109,22 @@ class FromClient:
 
     def _take_response(self, line: bytes, message: Message, request_id: Raw) -> None:
         asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)
+        if asked is not None and asked.method == methods.REQUEST_PERMISSION:
+            line = self._permitted(asked, line)
         if asked is not None and asked.id != bytes(request_id):
             # The agent had asked under an id that one before it had used.
             self._desk.send(with_id(line, Raw(asked.id)))
         elif asked is not None or not self._is_late(request_id):
             self._desk.send(line)
+
+    def _permitted(self, asked: OpenRequest, line: bytes) -> bytes:
+        """Return an answer to a question for permission as the agent gets it."""
+        conn = self._desk.conn
+        if not conn.is_translating:
+            return line
+        if conn.client_protocol > 1 and asked.session_id is not None:
+            self._desk.tell(as_line(asked.session_id, RUNNING))
+        return outcome_for_agent(conn, line)
 
     def _is_late(self, request_id: Raw) -> bool:
         """Tell whether an answer is to what nobody asks any more."""
@@ -102,15 +133,22 @@ class FromClient:
 
     def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
         params = table((members(line) or {}).get("params")) if method in _NEEDING_PARAMS else {}
-        if method == methods.INITIALIZE:
-            self._desk.conn.agent.initialize_params = params
-            self._desk.conn.agent.is_initializing = True
         session_id = message.session_id
+        live = self._desk.conn.sessions.open(session_id)
+        if method == methods.PROMPT and live is not None and self._must_queue(live):
+            live.queued.append(line)
+            return
         flow = flow_for(self._desk.conn, method, session_id, params, line)
         if flow is None:
             self.deliver(line)
         else:
             self._conductor.start(flow, request_id, session_id)
+
+    def _must_queue(self, live: Live) -> bool:
+        """Tell whether a prompt of a version 2 client has to wait for a version 1 agent's turn."""
+        conn = self._desk.conn
+        is_between = conn.client_protocol > 1 and conn.is_translating
+        return is_between and conn.requests.is_open(methods.PROMPT, live.id)
 
     def _must_wait(self, message: Message) -> bool:
         """Tell whether something that was asked before has to be done first."""
@@ -130,9 +168,7 @@ class FromClient:
         live = self._desk.conn.sessions.get(message.session_id)
         has_two_names = live is not None and live.agent_id != live.id
         is_alone = not self._desk.conn.agent.is_running
-        return not self._desk.is_v2 and (
-            message.method in _NEEDING_PARAMS or has_two_names or is_alone
-        )
+        return message.method in _NEEDING_PARAMS or has_two_names or is_alone
 
     def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:
         if preface is not None:

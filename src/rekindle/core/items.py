@@ -31,6 +31,8 @@ class Message(Struct, kw_only=True):
     role: Role
     seq: int
     at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
     id: str | None = None
     name: str | None = None
     """The id that it was given on the way, where the agent gave none."""
@@ -138,6 +140,8 @@ class ToolCall(Struct, kw_only=True):
     id: str
     seq: int
     at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
     fields: dict[str, Any]
     outcome: str | None = None
     """What the user answered when asked for permission."""
@@ -162,6 +166,8 @@ class Plan(Struct, kw_only=True):
 
     seq: int
     at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
     entries: list[Any]
     id: str | None = None
     rest: dict[str, Any] = {}
@@ -172,6 +178,8 @@ class Gap(Struct, kw_only=True):
 
     seq: int
     at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
     lost: int
 
 
@@ -180,6 +188,8 @@ class Handover(Struct, kw_only=True):
 
     seq: int
     at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
 
 
 class Other(Struct, kw_only=True):
@@ -187,6 +197,8 @@ class Other(Struct, kw_only=True):
 
     seq: int
     at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
     update: dict[str, Any]
 
 

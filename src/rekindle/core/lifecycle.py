@@ -7,11 +7,13 @@ from rekindle.core.connection import Connection
 from rekindle.core.flow import Flow
 from rekindle.core.forking import fork
 from rekindle.core.listing import list_sessions
-from rekindle.core.opening import load, new, resume
-from rekindle.core.prompting import forward, prompt, use
+from rekindle.core.negotiating import initialize
+from rekindle.core.opening import load, new, resume, resume_v2
+from rekindle.core.prompting import forward, prompt, refuse, use
 from rekindle.wire import methods
 
 _FLOWS = {
+    methods.INITIALIZE: initialize,
     methods.NEW: new,
     methods.LOAD: load,
     methods.RESUME: resume,
@@ -26,10 +28,13 @@ def flow_for(
     conn: Connection, method: str, session_id: str | None, params: dict[str, Any], line: bytes
 ) -> Flow | None:
     """Return what answers a request; None if it simply goes to the agent."""
+    if conn.client_protocol > 1:
+        if method in methods.GONE_IN_V2:
+            return refuse(method)
+        if method == methods.RESUME:
+            return resume_v2(conn, params, line)
     if method in _FLOWS:
         return _FLOWS[method](conn, params, line)
-    if method == methods.INITIALIZE:
-        return None if conn.agent.is_running else forward(conn, line)
     if method == methods.PROMPT and session_id is not None:
         return prompt(conn, session_id, params, line)
     live = conn.sessions.open(session_id)

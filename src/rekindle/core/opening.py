@@ -8,6 +8,8 @@ from typing import Any
 from rekindle.core.adopting import adopt
 from rekindle.core.claiming import claim
 from rekindle.core.connection import Connection
+from rekindle.core.cursors import check_cursor, turns_from
+from rekindle.core.dialect import opening_for_client, setup_for_agent
 from rekindle.core.flow import (
     Claim,
     Find,
@@ -30,6 +32,7 @@ from rekindle.core.params import (
     refusal_of,
 )
 from rekindle.core.replay import as_line, replay
+from rekindle.core.replay_v2 import replay_v2
 from rekindle.core.restart import awake
 from rekindle.core.restore import (
     Restored,
@@ -53,6 +56,7 @@ def new(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     """Have the agent make a session, and see to it that its id is like no other."""
     setup = read_setup(methods.NEW, params)
     yield from awake(conn)
+    setup = setup_for_agent(conn, setup)
     if setup != params:
         line = encode({**(members(line) or {}), "params": setup})
     with conn.naming():
@@ -69,7 +73,16 @@ def new(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     named = {**result, "sessionId": session_id}
     yield Write(written_opening(conn, live, methods.NEW, ready_line(named)))
     yield Claim(session_id)
-    return reply.line if session_id == agent_id else named
+    if session_id == agent_id and not conn.is_translating:
+        return reply.line
+    return opening_for_client(conn, live, named)
+
+
+def is_at_work(conn: Connection, session_id: str) -> bool:
+    """Tell whether a turn is running in a session."""
+    live = conn.sessions.get(session_id)
+    is_working = live is not None and (live.is_working or live.open_prompt is not None)
+    return is_working or conn.requests.is_open(methods.PROMPT, session_id)
 
 
 def unique_id(conn: Connection, agent_id: str) -> Part:
@@ -85,16 +98,41 @@ def load(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     """Restore a session, and tell the client all that was said in it."""
     session, result, transcript = yield from _open(conn, methods.LOAD, params)
     if session is not None:
-        is_running = conn.requests.is_open(methods.PROMPT, session.id)
+        is_running = is_at_work(conn, session.id)
         updates = replay(transcript, title=session.title, is_running=is_running)
         yield Tell(as_line(session.id, update) for update in updates)
-    return result
+    return _for_client(conn, params, result)
+
+
+def resume_v2(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
+    """Restore a session; tell the client of it from where it asks to, and what it is doing."""
+    cursor = params.get("replayFrom")
+    if cursor is not None:
+        check_cursor(cursor)
+    session, result, transcript = yield from _open(conn, methods.RESUME, params)
+    session_id = str(params["sessionId"])
+    if session is None:
+        transcript = yield Recall(session_id)
+    is_running = is_at_work(conn, session_id)
+    if cursor is not None:
+        turns = turns_from(cursor, transcript)
+        title = session.title if session is not None else None
+        updates = replay_v2(turns, transcript, title=title, is_running=is_running)
+        yield Tell(as_line(session_id, update) for update in updates)
+    state = {"sessionUpdate": "state_update", "state": "running" if is_running else "idle"}
+    yield Tell([as_line(session_id, state)])
+    return _for_client(conn, params, result)
+
+
+def _for_client(conn: Connection, params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    live = conn.sessions.get(text(params.get("sessionId")))
+    return result if live is None else opening_for_client(conn, live, result)
 
 
 def resume(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     """Restore a session, and tell the client nothing of it."""
     _, result, _ = yield from _open(conn, methods.RESUME, params)
-    return result
+    return _for_client(conn, params, result)
 
 
 def _open(conn: Connection, method: str, params: dict[str, Any]) -> Part:
@@ -102,6 +140,7 @@ def _open(conn: Connection, method: str, params: dict[str, Any]) -> Part:
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
     yield from awake(conn)
+    setup = setup_for_agent(conn, setup)
     session: Session | None = yield from _entitled(conn, method, session_id, setup)
     if session is None:
         reply: Reply = yield from adopt(conn, method, session_id, setup)

@@ -34,7 +34,8 @@ def read_setup(method: str, params: dict[str, Any]) -> dict[str, Any]:
         raise invalid(method, "additionalDirectories", value, "must be an array of paths")
     for directory in directories:
         check_folder(method, "additionalDirectories", directory)
-    setup = {name: value for name, value in params.items() if name != "sessionId"}
+    hidden = {"sessionId", "replayFrom"}
+    setup = {name: value for name, value in params.items() if name not in hidden}
     # It is required, but many clients leave it out, and many agents fail without it.
     if not isinstance(setup.get("mcpServers"), list):
         setup["mcpServers"] = []

@@ -4,6 +4,7 @@ from typing import Any
 
 from rekindle.core.claiming import claim
 from rekindle.core.connection import Connection
+from rekindle.core.dialect import to_v2, update_for_client
 from rekindle.core.flow import Deliver, Find, Flow, Part, Recall, Refusal, Tell, Write
 from rekindle.core.handover import as_block, compose
 from rekindle.core.params import deleted_session, unknown_session
@@ -15,7 +16,7 @@ from rekindle.core.titles import title_from_prompt
 from rekindle.core.transcript import Transcript
 from rekindle.core.written import entry
 from rekindle.model import Kind, Opened, Session, Side
-from rekindle.wire.envelope import INTERNAL_ERROR, rows, table
+from rekindle.wire.envelope import INTERNAL_ERROR, METHOD_NOT_FOUND, encode, members, rows, table
 
 
 def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
@@ -31,12 +32,30 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
         preface = as_block(words)
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
-    yield Deliver(line, preface)
+    answer: dict[str, Any] | None = None
+    if conn.client_protocol > 1 and conn.is_translating:
+        answer = yield from _inserted(conn, live, line, preface)
+    else:
+        yield Deliver(line, preface)
     live.needs_handover, live.is_handing_over = False, preface is not None
     if preface is not None:
         yield Tell([as_line(session_id, handover_notice(conn.at_us))])
     _retitle(live, session, rows(params.get("prompt")))
-    return None
+    return answer
+
+
+def _inserted(conn: Connection, live: Live, line: bytes, preface: dict[str, Any] | None) -> Part:
+    """Let a version 1 agent have a prompt, and tell a version 2 client that it has it."""
+    message_id = to_v2(conn, live).begin_turn()
+    answer = {"messageId": message_id}
+    yield Deliver(line, preface, is_ours=True)
+    named = encode({"jsonrpc": "2.0", "result": answer})
+    yield Write([entry(conn, live.id, Side.AGENT, Kind.ANSWER, named, protocol=2)])
+    blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
+    said = {"sessionUpdate": "user_message", "messageId": message_id, "content": blocks}
+    running = {"sessionUpdate": "state_update", "state": "running"}
+    yield Tell([as_line(live.id, update) for update in (said, running)])
+    return answer
 
 
 def _bound(conn: Connection, live: Live) -> Opened:
@@ -52,6 +71,12 @@ def use(conn: Connection, session_id: str, line: bytes) -> Flow:
     yield from _remembered(conn, live)
     yield Deliver(line)
     return None
+
+
+def refuse(method: str) -> Flow:
+    """Refuse a method that the client's version does not have."""
+    raise Refusal(METHOD_NOT_FOUND, f"there is no method {method} in version 2", {"method": method})
+    yield  # a flow is a generator
 
 
 def forward(conn: Connection, line: bytes) -> Flow:
@@ -105,9 +130,12 @@ def _tell_what_changed(
     options = answer.get("configOptions")
     if isinstance(options, list) and options != had:
         updates.append({"sessionUpdate": "config_option_update", "configOptions": options})
+    shown = updates
+    if conn.is_translating:
+        shown = [it for update in updates for it in update_for_client(conn, live, update).updates]
     lines = [as_line(live.id, update) for update in updates]
     yield Write([entry(conn, live.id, Side.AGENT, Kind.UPDATE, line) for line in lines])
-    yield Tell(lines)
+    yield Tell([as_line(live.id, update) for update in shown])
     if is_in_another_mode:
         raise Refusal(
             INTERNAL_ERROR,

@@ -107,6 +107,8 @@ class Recording:
         self._open: _OpenStretch | None = None
         self._streak: Streak | None = None
         self._streak_session = ""
+        self.is_last_an_echo = False
+        """Whether the last update was the prompt said back."""
 
     def begin(self, step: Step, at_us: int) -> None:
         """Start on what one read brought."""
@@ -157,7 +159,9 @@ class Recording:
         live = self._live(session_id)
         if live.is_replaying and kind not in methods.STATE_KINDS:
             return True
+        self.is_last_an_echo = False
         if kind in methods.USER_MESSAGE_KINDS and _is_echo(live.echoes, line):
+            self.is_last_an_echo = True
             self._keep(session_id, Side.AGENT, Kind.ECHO, line)
             return not live.hides_echo
         if kind == methods.SESSION_INFO_UPDATE:
@@ -260,6 +264,11 @@ class Recording:
             session_id = named[1].decode("utf-8", "backslashreplace")
             if session_id in self._sessions:
                 self._keep(session_id, side, Kind.OPAQUE, line)
+
+    def named(self, session_id: str, kind: str, message_id: str) -> None:
+        """See the id that was given to the message which the next update begins."""
+        told = encode({"kind": kind, "messageId": message_id})
+        self._keep(session_id, Side.AGENT, Kind.NAMED, told)
 
     def news(self, session_id: str, line: bytes) -> None:
         """See an update of ours."""

@@ -17,6 +17,7 @@ from rekindle.core.ended import AgentEnded
 from rekindle.core.flow import Cancel, Deed, Deliver, EndTurn, Refusal, Tell, ToRunner, Write
 from rekindle.core.from_agent import CANCELLED, FromAgent
 from rekindle.core.from_client import FromClient
+from rekindle.core.opening import is_at_work
 from rekindle.core.replay import as_line
 from rekindle.core.sessions import Live
 from rekindle.core.step import Complaint, Posed, Step
@@ -122,6 +123,12 @@ class Relay:
                 self._tell_title(live)
                 live.is_handing_over = False
             self._conductor.turn_ended()
+            self._release_queued(live)
+
+    def _release_queued(self, live: Live | None) -> None:
+        """Take the next prompt that waited for the turn's end."""
+        if live is not None and live.queued and not live.is_closed:
+            self._client.take(live.queued.pop(0))
 
     def _tell_title(self, live: Live) -> None:
         """Tell the client a title that it does not know yet."""
@@ -155,7 +162,7 @@ class Relay:
 
     def has_turn(self, session_id: str) -> bool:
         """Tell whether a turn is running."""
-        return self._desk.conn.requests.is_open(methods.PROMPT, session_id)
+        return is_at_work(self._desk.conn, session_id)
 
     def send_to_agent(self, line: bytes) -> None:
         """Send a line to the agent."""
@@ -171,7 +178,7 @@ class Relay:
             case Tell():
                 self._desk.step.to_client += deed.lines
             case Deliver():
-                self._client.deliver(deed.line, deed.preface)
+                self._client.deliver(deed.line, deed.preface, is_ours=deed.is_ours)
             case Write():
                 self._desk.recording.finish()
                 self._desk.step.changes += deed.changes

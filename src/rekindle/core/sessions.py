@@ -5,6 +5,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from rekindle.core.translate.live_v1 import LiveToV1
+from rekindle.core.translate.live_v2 import LiveToV2
 from rekindle.model import NOBODY
 
 
@@ -56,6 +58,14 @@ class Live(Struct):
     """Whether another process has driven it since: the agent here does not know all of it."""
     is_closed: bool = False
     """Whether the client has closed it, and the agent cannot be told."""
+    is_working: bool = False
+    """Whether a version 2 agent is at work on it."""
+    open_prompt: bytes | None = None
+    """The id of a version 1 client's prompt that a version 2 agent has taken and not done with."""
+    queued: list[bytes] = []
+    """Prompts of a version 2 client that wait for the turn's end."""
+    to_v2: LiveToV2 | None = None
+    to_v1: LiveToV1 | None = None
     setup: dict[str, Any] = {}
     """What it was last opened with: secrets and all, so never recorded."""
     title: str | None = None

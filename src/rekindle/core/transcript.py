@@ -149,7 +149,9 @@ class Transcript:
         role = _ROLES_OF_CHUNKS.get(update.kind)
         if role is None or update.content.type != "text" or update.meta is not UNSET:
             return False
-        self._find_message(entry, role, update.message_id).add_text(update.content.text)
+        message = self._find_message(entry, role, update.message_id)
+        message.last_seq = entry.seq
+        message.add_text(update.content.text)
         return True
 
     def _other_update(self, entry: Entry) -> None:
@@ -176,6 +178,7 @@ class Transcript:
 
     def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
         message = self._find_message(entry, role, text(update.get("messageId")))
+        message.last_seq = entry.seq
         message.meta |= table(update.get("_meta"))
         if is_chunk:
             message.add(table(update.get("content")))
@@ -218,6 +221,7 @@ class Transcript:
             call = ToolCall(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
             self._tool_calls[call_id] = call
             self._turn(entry).items.append(call)
+        call.last_seq = entry.seq
         told = {k: v for k, v in update.items() if k not in {"sessionUpdate", "toolCallId"}}
         for name in [name for name, value in told.items() if value is None]:
             del told[name]
@@ -266,6 +270,7 @@ class Transcript:
             plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
             self._plans[plan_id] = plan
             self._turn(entry).items.append(plan)
+        plan.last_seq = entry.seq
         plan.entries = rows(told.get("entries"))
         plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "plan"}}
 
@@ -282,6 +287,7 @@ class Transcript:
         if plan is None:
             plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
+        plan.last_seq = entry.seq
         plan.entries = rows(update.get("entries"))
         plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "entries"}}
 

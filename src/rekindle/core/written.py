@@ -63,6 +63,22 @@ def without_secrets(params: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def entry(conn: Connection, session_id: str, side: Side, kind: Kind, line: bytes) -> Stretch:
-    """Return one line as what records it now."""
-    return Stretch(session_id=session_id, side=side, kind=kind, at_us=conn.at_us, data=line)
+def entry(  # noqa: PLR0913 - what an entry is
+    conn: Connection,
+    session_id: str,
+    side: Side,
+    kind: Kind,
+    line: bytes,
+    *,
+    protocol: int | None = None,
+) -> Stretch:
+    """Return one line as what records it now, in the agent's version if not said otherwise."""
+    version = conn.agent.own.protocol if protocol is None else protocol
+    return Stretch(
+        session_id=session_id,
+        side=side,
+        kind=kind,
+        at_us=conn.at_us,
+        data=line,
+        protocol=version,
+    )

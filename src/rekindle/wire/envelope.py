@@ -20,6 +20,8 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 AUTH_REQUIRED = -32000
 RESOURCE_NOT_FOUND = -32002
+UNSUPPORTED_VERSION = -32022
+REQUEST_CANCELLED = -32800
 
 # RecursionError: a line may be nested deeper than Python can follow. UnicodeDecodeError:
 # a name that we read may be invalid UTF-8.

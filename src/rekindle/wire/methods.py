@@ -14,6 +14,10 @@ UPDATE = "session/update"
 SET_MODE = "session/set_mode"
 SET_MODEL = "session/set_model"
 SET_CONFIG_OPTION = "session/set_config_option"
+AUTHENTICATE = "authenticate"
+LOGOUT = "logout"
+AUTH_LOGIN = "auth/login"
+AUTH_LOGOUT = "auth/logout"
 CANCEL_REQUEST = "$/cancel_request"
 REQUEST_PERMISSION = "session/request_permission"
 
@@ -23,6 +27,9 @@ OPENING = frozenset({NEW, LOAD, RESUME, FORK})
 CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
 TERMINAL_OUTPUT = "terminal/output"
+
+GONE_IN_V2 = frozenset({LOAD, SET_MODE, SET_MODEL, AUTHENTICATE, LOGOUT})
+"""What version 1 has and version 2 has not."""
 
 LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
 

@@ -42,6 +42,7 @@ class LiveToV1:
         self._calls: dict[str, _Call] = {}
         self._terminals: dict[str, bytes] = {}
         self._mode: object = None
+        self.options: list[Any] = []
         self._replaced = 0
 
     def update(self, update: Json) -> list[Json]:  # noqa: PLR0911 - one for each kind
@@ -153,7 +154,7 @@ class LiveToV1:
     # -- state --------------------------------------------------------------------------
 
     def _options(self, rest: Json) -> list[Json]:
-        options = rest.pop("configOptions", None)
+        options = self.options = rows(rest.pop("configOptions", None))
         told = options_to_v1(options, with_booleans=self._with_booleans)
         updates: list[Json] = [
             {"sessionUpdate": "config_option_update", **rest, "configOptions": told}

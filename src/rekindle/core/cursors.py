@@ -1,0 +1,68 @@
+"""`replayFrom`: where a replay begins. Inclusive, as the specification asks; never a guess."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from rekindle.core.capabilities import CURSORS
+from rekindle.core.flow import Refusal
+from rekindle.core.items import Item, Message, Turn
+from rekindle.core.params import invalid
+from rekindle.core.replay import message_id
+from rekindle.core.transcript import Transcript
+from rekindle.wire import methods
+from rekindle.wire.envelope import table
+
+_MESSAGE, _TURNS, _SEQ = CURSORS
+
+
+def check_cursor(cursor: object) -> None:
+    """Raise Refusal if a cursor is of no kind that is known."""
+    if table(cursor).get("type") not in {"start", *CURSORS}:
+        raise _refused(cursor, "is no place to replay from that is known here")
+
+
+def turns_from(cursor: object, transcript: Transcript) -> list[Turn]:
+    """Return the turns, or the parts of them, that a cursor asks for. Raises Refusal."""
+    told = table(cursor)
+    match told.get("type"):
+        case "start":
+            return transcript.turns
+        case _ if told.get("type") == _MESSAGE:
+            return _from_message(told, transcript)
+        case _ if told.get("type") == _TURNS:
+            count = _number(told, "last")
+            return transcript.turns[len(transcript.turns) - count :] if count else []
+        case _:
+            return _since(transcript, _number(told, "seq"))
+
+
+def _from_message(told: dict[str, Any], transcript: Transcript) -> list[Turn]:
+    wanted = told.get("messageId")
+    for turn in transcript.turns:
+        for index, item in enumerate(turn.items):
+            if isinstance(item, Message) and message_id(item) == wanted:
+                later = transcript.turns[turn.number :]
+                return [replace(turn, items=turn.items[index:]), *later]
+    raise _refused(told, "names no message of the session")
+
+
+def _since(transcript: Transcript, seq: int) -> list[Turn]:
+    """Return what has changed since an entry; what was begun before it is told whole."""
+    turns = [replace(turn, items=_changed(turn.items, seq)) for turn in transcript.turns]
+    return [turn for turn in turns if turn.items]
+
+
+def _changed(items: list[Item], seq: int) -> list[Item]:
+    return [item for item in items if max(item.seq, item.last_seq) >= seq]
+
+
+def _number(told: dict[str, Any], name: str) -> int:
+    value = told.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _refused(told, f"needs a whole number as {name}")
+    return value
+
+
+def _refused(cursor: object, what: str) -> Refusal:
+    return invalid(methods.RESUME, "replayFrom", cursor, what)

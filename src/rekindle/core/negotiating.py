@@ -1,0 +1,86 @@
+"""`initialize`: which version each side speaks, and what the client is told that it can do.
+
+The agent is asked for the version that the client asks for, because nothing is better than not to
+translate. What it then speaks is known by the body of its answer: the number proves nothing.
+"""
+
+from typing import Any
+
+from rekindle.core.capabilities import advertise, advertise_v2
+from rekindle.core.connection import Connection
+from rekindle.core.flow import Ask, Flow, Part, Pass, Refusal, Reply
+from rekindle.core.params import invalid, refusal_of
+from rekindle.core.restart import awake, identify
+from rekindle.core.translate.greetings import (
+    answer_to_v1,
+    answer_to_v2,
+    request_to_v1,
+    request_to_v2,
+)
+from rekindle.wire import methods
+from rekindle.wire.envelope import UNSUPPORTED_VERSION, encode, members, table
+
+SUPPORTED = (1, 2)
+
+
+def initialize(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
+    """Answer `initialize` in the client's version, whatever the agent speaks."""
+    conn.client_protocol = _asked_for(params)
+    session = table(table(params.get("clientCapabilities")).get("session"))
+    options = table(session.get("configOptions"))
+    conn.client_takes_booleans = options.get("boolean") is not None
+    yield from awake(conn)
+    conn.agent.is_initializing = True
+    try:
+        reply: Reply = yield from _greeted(conn, params, line)
+    finally:
+        conn.agent.is_initializing = False
+    result = table(reply.result)
+    if not reply.is_success or (not result and reply.result != {}):
+        if reply.line:
+            return reply.line
+        raise refusal_of(reply, "initialize")
+    identify(conn, result)
+    return _answer(conn, result)
+
+
+def _asked_for(params: dict[str, Any]) -> int:
+    version = params.get("protocolVersion", 1)
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise invalid(methods.INITIALIZE, "protocolVersion", version, "must be a whole number")
+    if version < min(SUPPORTED):
+        data = {"requested": version, "supported": list(SUPPORTED)}
+        raise Refusal(UNSUPPORTED_VERSION, f"there is no version {version} of the protocol", data)
+    return min(version, max(SUPPORTED))
+
+
+def _greeted(conn: Connection, params: dict[str, Any], line: bytes) -> Part:
+    """Greet the agent in the client's version, and if it does not take that, in the other."""
+    asked = {**params, "protocolVersion": conn.client_protocol}
+    if "protocolVersion" in params and asked != params:
+        line = encode({**(members(line) or {}), "params": asked})
+    conn.agent.initialize_params = params
+    reply: Reply = yield Pass(methods.INITIALIZE, line)
+    if reply.is_success or not _may_take_another(conn, reply):
+        return reply
+    other = request_to_v1(params) if conn.client_protocol > 1 else request_to_v2(params)
+    again: Reply = yield Ask(methods.INITIALIZE, other)
+    if again.is_success:
+        conn.agent.initialize_params = other
+        return again
+    return reply
+
+
+def _may_take_another(conn: Connection, reply: Reply) -> bool:
+    # Agents refuse what they do not know in many ways; version 1 they all know, but for a few.
+    is_too_old = table(reply.error).get("code") == UNSUPPORTED_VERSION
+    return conn.agent.is_running and (conn.client_protocol > 1 or is_too_old)
+
+
+def _answer(conn: Connection, result: dict[str, Any]) -> dict[str, Any]:
+    own, version = conn.agent.own, conn.settings.version
+    if conn.client_protocol == 1:
+        answer = result if own.protocol == 1 else answer_to_v1(result)
+        return advertise({**answer, "protocolVersion": 1}, own, version)
+    answer = result if own.protocol > 1 else answer_to_v2(result)
+    return advertise_v2({**answer, "protocolVersion": 2}, own, version)
