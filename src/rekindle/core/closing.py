@@ -6,6 +6,7 @@ from rekindle.core.connection import Connection
 from rekindle.core.flow import (
     Ask,
     Cancel,
+    DropQueued,
     EndTurn,
     Find,
     Flow,
@@ -14,6 +15,7 @@ from rekindle.core.flow import (
     TurnEnd,
     Write,
 )
+from rekindle.core.opening import is_at_work
 from rekindle.core.params import read_session_id
 from rekindle.core.sessions import Live
 from rekindle.model import NOBODY, Change, Deleted, Opened, Session
@@ -52,7 +54,8 @@ def delete(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
 
 
 def _closed(conn: Connection, live: Live) -> Part:
-    if conn.requests.is_open(methods.PROMPT, live.id):
+    yield DropQueued(live.id)
+    if is_at_work(conn, live.id):
         yield Cancel(live.id)
         yield TurnEnd(live.id, _PATIENCE_FOR_CANCEL_US)
         yield EndTurn(live.id)

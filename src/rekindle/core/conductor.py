@@ -10,6 +10,7 @@ from rekindle.core.flow import (
     Cancel,
     Deed,
     Deliver,
+    DropQueued,
     EndTurn,
     Failure,
     Flow,
@@ -231,7 +232,7 @@ class Conductor:
             case TurnEnd():
                 running.until_us = self._host.at_us + question.patience_us
                 return not self._host.has_turn(question.session_id), None
-            case Tell() | Deliver() | Cancel() | EndTurn() | Write():
+            case Tell() | Deliver() | Cancel() | DropQueued() | EndTurn() | Write():
                 self._host.do(question)
                 return True, None
             case _:

@@ -9,6 +9,7 @@ from rekindle.core.ended import AgentEnded
 from rekindle.core.recording import Recording
 from rekindle.core.replay import as_line
 from rekindle.core.requests import OpenRequest
+from rekindle.core.sessions import Live
 from rekindle.core.step import Step
 from rekindle.core.strict import Strictness
 from rekindle.core.translate.endings import ending_to_v2
@@ -87,6 +88,16 @@ class Desk:
                 self.end_turn(asked.session_id, outcome)
                 return
         self.tell(answer)
+
+    def tell_title(self, live: Live) -> None:
+        """Tell the client a title that it does not know yet."""
+        if live.new_title is None:
+            return
+        live.title, live.new_title = live.new_title, None
+        update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": live.title}
+        line = as_line(live.id, update)
+        self.recording.news(live.id, line)
+        self.tell(line)
 
     def end_turn(self, session_id: str, outcome: dict[str, Any]) -> None:
         """Tell a client of the other version how a turn has ended, as it expects to be told."""

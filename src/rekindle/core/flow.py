@@ -121,6 +121,12 @@ class Cancel(Struct, frozen=True):
     session_id: str
 
 
+class DropQueued(Struct, frozen=True):
+    """Refuse the prompts that waited for a turn's end. Answered with None."""
+
+    session_id: str
+
+
 class EndTurn(Struct, frozen=True):
     """Answer the open prompts of a session in the agent's place. Answered with None."""
 
@@ -149,7 +155,7 @@ class Pause(Struct, frozen=True):
 ToRunner = Find | Pick | Known | Recall | Claim | Release | Erase | SameFolder | StartAgent
 """What the runner answers."""
 
-Deed = Tell | Deliver | Cancel | EndTurn | Write
+Deed = Tell | Deliver | Cancel | DropQueued | EndTurn | Write
 """What is done at once."""
 
 Question = Ask | Pass | TurnEnd | Pause | ToRunner | Deed

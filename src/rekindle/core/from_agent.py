@@ -35,6 +35,8 @@ class FromAgent:
     def __init__(self, desk: Desk, conductor: Conductor) -> None:
         self._desk = desk
         self._conductor = conductor
+        self.has_turn_ended = False
+        """Whether the last line told that a version 2 agent has ended a turn."""
 
     def take(self, line: bytes) -> OpenRequest | None:
         """Decide on one line; return the request of the client's that it answers, if it does."""
@@ -109,13 +111,20 @@ class FromAgent:
             self._desk.recording.end_streak()
         elif may_be_seen:
             self._desk.tell(seen)
+        elif self._desk.conn.client_protocol > 1:
+            self._desk.tell(_with_own_words(live, seen))
+        if kind == methods.STATE_UPDATE and not live.is_working:
+            self._desk.tell_title(live)
 
     def _take_state(self, live: Live, line: bytes) -> None:
         """Learn whether a version 2 agent is at work."""
         state = table(table((members(line) or {}).get("params")).get("update"))
         was_working, live.is_working = live.is_working, state.get("state") != "idle"
-        if was_working and not live.is_working and self._desk.conn.client_protocol == 1:
-            self._desk.end_turn(live.id, ending_to_v1(state))
+        if was_working and not live.is_working:
+            live.is_handing_over = False
+            if self._desk.conn.client_protocol == 1:
+                self._desk.end_turn(live.id, ending_to_v1(state))
+            self.has_turn_ended = True
 
     def _translate(self, live: Live, kind: str, line: bytes) -> None:
         """Record an update as it is, and tell it to the client in its version."""
@@ -210,6 +219,15 @@ class FromAgent:
         live = self._desk.conn.sessions.of_agent(message.session_id)
         is_plain = live is None or (live.agent_id == live.id and live.hearing is Hearing.LIVE)
         return not is_plain or self._conductor.expects(message)
+
+
+def _with_own_words(live: Live, line: bytes) -> bytes:
+    """Return a prompt that the agent says back with the user's own words alone."""
+    whole = members(line) or {}
+    params = table(whole.get("params"))
+    update = {**table(params.get("update")), "content": live.prompted}
+    update["sessionUpdate"] = "user_message"
+    return encode({**whole, "params": {**params, "update": update}})
 
 
 def _with_its_title(live: Live, line: bytes) -> bytes:

@@ -32,6 +32,9 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
         preface = as_block(words)
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
+    live.prompted = rows(params.get("prompt"))
+    if conn.agent.own.protocol > 1:
+        live.is_working = True
     answer: dict[str, Any] | None = None
     if conn.client_protocol > 1 and conn.is_translating:
         answer = yield from _inserted(conn, live, line, preface)

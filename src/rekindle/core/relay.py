@@ -14,16 +14,25 @@ from rekindle.core.conductor import Conductor, Outcome, Running
 from rekindle.core.connection import Settings
 from rekindle.core.desk import Desk
 from rekindle.core.ended import AgentEnded
-from rekindle.core.flow import Cancel, Deed, Deliver, EndTurn, Refusal, Tell, ToRunner, Write
+from rekindle.core.flow import (
+    Cancel,
+    Deed,
+    Deliver,
+    DropQueued,
+    EndTurn,
+    Refusal,
+    Tell,
+    ToRunner,
+    Write,
+)
 from rekindle.core.from_agent import CANCELLED, FromAgent
 from rekindle.core.from_client import FromClient
 from rekindle.core.opening import is_at_work
-from rekindle.core.replay import as_line
 from rekindle.core.sessions import Live
 from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
-from rekindle.wire.envelope import error_response, notification, response
+from rekindle.wire.envelope import REQUEST_CANCELLED, error_response, notification, peek, response
 
 
 class Relay:
@@ -114,13 +123,16 @@ class Relay:
 
     def _from_agent(self, line: bytes) -> None:
         asked = self._agent.take(line)
+        if self._agent.has_turn_ended:
+            self._agent.has_turn_ended = False
+            self._conductor.turn_ended()
         if asked is None:
             return
         if asked.method == methods.PROMPT:
             self._desk.conn.agent.deaths = 0
             live = self._desk.conn.sessions.get(asked.session_id)
-            if live is not None:
-                self._tell_title(live)
+            if live is not None and not live.is_working:
+                self._desk.tell_title(live)
                 live.is_handing_over = False
             self._conductor.turn_ended()
             self._release_queued(live)
@@ -129,16 +141,6 @@ class Relay:
         """Take the next prompt that waited for the turn's end."""
         if live is not None and live.queued and not live.is_closed:
             self._client.take(live.queued.pop(0))
-
-    def _tell_title(self, live: Live) -> None:
-        """Tell the client a title that it does not know yet."""
-        if live.new_title is None:
-            return
-        live.title, live.new_title = live.new_title, None
-        update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": live.title}
-        line = as_line(live.id, update)
-        self._desk.recording.news(live.id, line)
-        self._desk.tell(line)
 
     # -- for the flows ------------------------------------------------------------------
 
@@ -188,6 +190,8 @@ class Relay:
                 self._cancel(deed.session_id)
             case EndTurn():
                 self._end_turn(deed.session_id)
+            case DropQueued():
+                self._drop_queued(deed.session_id)
             case _:  # pragma: no cover - there is no other
                 assert_never(deed)
 
@@ -218,6 +222,16 @@ class Relay:
             line = response(Raw(asked.id), CANCELLED)
             self._desk.recording.outcome(session_id, line)
             self._desk.send(line)
+
+    def _drop_queued(self, session_id: str) -> None:
+        live = self._desk.conn.sessions.get(session_id)
+        queued = live.queued if live is not None else []
+        for line in queued:
+            message = peek(line)
+            if message is not None and isinstance(message.id, Raw):
+                words = "the session was closed before the prompt could be taken"
+                self._desk.tell(error_response(message.id, REQUEST_CANCELLED, words))
+        queued.clear()
 
     def _end_turn(self, session_id: str) -> None:
         for asked in self._desk.conn.requests.settle(Side.CLIENT, methods.PROMPT, session_id):

@@ -15,6 +15,7 @@ from rekindle.core.flow import Ask, Part, Pause, Recall, Refusal, Reply
 from rekindle.core.params import refusal_of
 from rekindle.core.sessions import Hearing, Live, Told
 from rekindle.core.transcript import Transcript
+from rekindle.core.translate.options import config_id
 from rekindle.model import NOBODY, AgentIdentity, Session
 from rekindle.wire import methods
 from rekindle.wire.envelope import AUTH_REQUIRED, INTERNAL_ERROR, rows, table, text
@@ -165,13 +166,19 @@ def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript
         reply: Reply = yield Ask(methods.SET_MODE, {"sessionId": agent_id, "modeId": mode})
         if reply.is_success:
             answer = {**answer, "modes": {**modes, "currentModeId": mode}}
-    wanted = rows(table(transcript.state.get("config_option_update")).get("configOptions"))
-    values = {table(it).get("id"): table(it).get("currentValue") for it in wanted}
+    wanted = map(
+        table, rows(table(transcript.state.get("config_option_update")).get("configOptions"))
+    )
+    values = {config_id(option): option.get("currentValue") for option in wanted}
     for option in map(table, rows(answer.get("configOptions"))):
-        name, value = option.get("id"), values.get(option.get("id"))
+        name = config_id(option)
+        value = values.get(name)
         if value is not None and value != option.get("currentValue"):
             params = {"sessionId": agent_id, "configId": name, "value": value}
-            params |= {"type": "boolean"} if isinstance(value, bool) else {}
+            if isinstance(value, bool):
+                params["type"] = "boolean"
+            elif "configId" in option:
+                params["type"] = "id"
             reply = yield Ask(methods.SET_CONFIG_OPTION, params)
             options = table(reply.result).get("configOptions")
             if isinstance(options, list):

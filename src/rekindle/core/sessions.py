@@ -62,6 +62,8 @@ class Live(Struct):
     """Whether a version 2 agent is at work on it."""
     open_prompt: bytes | None = None
     """The id of a version 1 client's prompt that a version 2 agent has taken and not done with."""
+    prompted: list[Any] = []
+    """The blocks of the last prompt, as the user gave them."""
     queued: list[bytes] = []
     """Prompts of a version 2 client that wait for the turn's end."""
     to_v2: LiveToV2 | None = None

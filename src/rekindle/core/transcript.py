@@ -323,7 +323,12 @@ class Transcript:
 
     def _permission(self, entry: Entry) -> None:
         params = _params(entry)
-        call = self._tool_call(entry, table(params.get("toolCall")))
+        subject = table(params.get("subject"))
+        told = table(params.get("toolCall") or subject.get("toolCall"))
+        if not told:
+            # From version 2 on it may be about anything; then it stands as a call of its own.
+            told = {"toolCallId": f"rekindle-permission-{entry.seq}", "title": params.get("title")}
+        call = self._tool_call(entry, told)
         self._asked[_key(entry)] = (call, params)
 
     def _outcome(self, entry: Entry) -> None:
