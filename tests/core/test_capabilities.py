@@ -42,12 +42,17 @@ def test_version_2_is_known_by_its_body_and_not_by_its_number() -> None:
     body = {"info": {"name": "C", "version": "2"}, "capabilities": {"session": session}}
     own = read_capabilities({"protocolVersion": 2, **body})
     assert (own.protocol, own.name) == (2, "C")
-    assert own.methods == {methods.DELETE}
+    assert own.methods == {methods.DELETE, methods.LIST, methods.RESUME, methods.CLOSE}
+    assert read_capabilities({"protocolVersion": 2, "capabilities": {}}).methods == set()
     assert read_capabilities({"protocolVersion": 2, "agentCapabilities": {}}).protocol == 1
 
 
+def advertised(result: Json, version: str) -> Json:
+    return advertise(result, read_capabilities(result), version)
+
+
 def test_the_client_is_told_the_whole_lifecycle_and_who_does_it() -> None:
-    told = advertise(OPENCODE, "1.0")
+    told = advertised(OPENCODE, "1.0")
     assert told["authMethods"] == OPENCODE["authMethods"]
     capabilities = told["agentCapabilities"]
     assert capabilities["loadSession"] is True
@@ -76,8 +81,8 @@ def test_the_client_is_told_the_whole_lifecycle_and_who_does_it() -> None:
 
 
 def test_additional_directories_are_the_agents_own_affair() -> None:
-    without = advertise({"agentCapabilities": {}}, "1")["agentCapabilities"]
+    without = advertised({"agentCapabilities": {}}, "1")["agentCapabilities"]
     assert "additionalDirectories" not in without["sessionCapabilities"]
     own = {"agentCapabilities": {"sessionCapabilities": {"additionalDirectories": {}}}}
-    told = advertise(own, "1")["agentCapabilities"]
+    told = advertised(own, "1")["agentCapabilities"]
     assert told["sessionCapabilities"]["additionalDirectories"] == {}

@@ -11,6 +11,7 @@ A script is what both sides say, and what came of it:
 
     meets NUMBERS   the requirements that the script is about
     with FLAGS      strict, no-handover, takeover: what the user asked for
+    speaks CLIENT AGENT      the versions of the protocol that the two speak
     agent NAME METHODS       the agent has answered `initialize`, and offers these
     open ID [MODE]           a session was made in /p
     said ID PROMPT | ANSWER  a turn was had in it
@@ -88,6 +89,7 @@ class Playbook:
         self.now = 0
         self.starts = 0
         self.asked = 1000
+        self.client_version = self.agent_version = 1
         self.wake_us: int | None = None
         self.out: list[str] = []
         self.start()
@@ -143,7 +145,27 @@ class Playbook:
     def do_meets(self, _: str) -> None:
         """Name the requirements that this script is about."""
 
+    def do_speaks(self, versions: str) -> None:
+        self.client_version, self.agent_version = map(int, versions.split())
+
+    def greet(self, words: str) -> tuple[Any, Any]:
+        """Return how a client and an agent greet each other."""
+        name, *offered = words.split()
+        info = {"name": name, "version": "1"}
+        if self.client_version == 1:
+            params: Any = {"protocolVersion": 1}
+        else:
+            params = {"protocolVersion": 2, "info": {"name": "c", "version": "1"}}
+        if self.agent_version == 1:
+            return params, self.greeting_of_v1(words)
+        session: Any = {it: {} for it in offered}
+        return params, {"protocolVersion": 2, "info": info, "capabilities": {"session": session}}
+
     def do_agent(self, words: str) -> None:
+        self.exchange("initialize", *self.greet(words))
+
+    def greeting_of_v1(self, words: str) -> Any:  # noqa: ANN401 - JSON
+        """Return a version 1 agent's answer to `initialize`."""
         name, *offered = words.split()
         session = {it: {} for it in offered if it not in {"load", "embedded"}}
         capabilities = {
@@ -154,7 +176,7 @@ class Playbook:
         result: Any = {"protocolVersion": 1, "agentCapabilities": capabilities}
         if name != "-":
             result["agentInfo"] = {"name": name, "version": "1"}
-        self.exchange("initialize", {"protocolVersion": 1}, result)
+        return result
 
     def do_open(self, words: str) -> None:
         session_id, *mode = words.split()
@@ -246,9 +268,6 @@ class Playbook:
 
     def carry_out(self, step: Step, received: list[bytes]) -> None:
         """Write down what a step says, and what its questions lead to, one after the other."""
-        for session_id in step.look_up:
-            known = self.record.store.bound([session_id])
-            self.relay.learn(session_id, is_recorded=session_id in known)
         if not self.record.is_lost:
             self.record.store.write(step.changes)
         said = [words for change in step.changes for words in say(change, received)]

@@ -28,7 +28,7 @@ class Desk:
     def __init__(self, settings: Settings) -> None:
         agent = AgentState(identity=AgentIdentity(command=settings.command))
         self.conn = Connection(settings=settings, agent=agent)
-        self.recording = Recording(agent, self.conn.requests)
+        self.recording = Recording(self.conn)
         self.step = Step()
         self.ended: AgentEnded | None = None
         self._strictness = Strictness() if settings.is_strict else None
@@ -99,14 +99,28 @@ class Desk:
         self.recording.news(live.id, line)
         self.tell(line)
 
+    def cut_off(self, live: Live, ended: AgentEnded) -> None:
+        """End a turn whose prompt a version 2 agent has taken, and whose end it did not live to."""
+        live.is_working = False
+        outcome = {"error": ended.error(methods.PROMPT)}
+        self.recording.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
+        if self.conn.is_translating:
+            self.end_turn(live.id, outcome)
+        else:
+            state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
+            self.tell(as_line(live.id, state))
+
     def end_turn(self, session_id: str, outcome: dict[str, Any]) -> None:
         """Tell a client of the other version how a turn has ended, as it expects to be told."""
         live = self.conn.sessions.get(session_id)
+        if live is not None:
+            live.is_working = False
         if self.conn.client_protocol > 1:
             state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
             self.tell(as_line(session_id, state))
         elif live is not None and live.open_prompt is not None:
-            answer = {"jsonrpc": "2.0", "id": Raw(live.open_prompt), **outcome}
+            told = {name: outcome[name] for name in ("result", "error") if name in outcome}
+            answer = {"jsonrpc": "2.0", "id": Raw(live.open_prompt), **told}
             live.open_prompt = None
             self.tell(encode(answer))
 

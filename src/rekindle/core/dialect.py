@@ -6,10 +6,11 @@ version nothing here is used.
 
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from rekindle.core.connection import Connection
 from rekindle.core.sessions import Live
+from rekindle.core.transcript import made_permission_id
 from rekindle.core.translate.live_v1 import LiveToV1
 from rekindle.core.translate.live_v2 import LiveToV2, Named
 from rekindle.core.translate.options import (
@@ -25,7 +26,7 @@ from rekindle.core.translate.options import (
 from rekindle.core.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
 from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
 from rekindle.wire import methods
-from rekindle.wire.envelope import encode, members, rows, table
+from rekindle.wire.envelope import encode, members, peek, rows, table
 
 Json = dict[str, Any]
 
@@ -111,6 +112,8 @@ def _to_v1(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
         own = live.to_v2.options if live is not None and live.to_v2 is not None else []
         is_own = any(config_id(table(option)) == params.get("configId") for option in own)
         if params.get("configId") == MODE and not is_own:
+            if live is not None and live.to_v2 is not None:
+                live.to_v2.wanted_mode = params.get("value")
             rest = {"sessionId": params.get("sessionId"), "modeId": params.get("value")}
             return methods.SET_MODE, rest
         return method, setting_to_v1(params)
@@ -139,6 +142,7 @@ def answer_for_client(conn: Connection, live: Live | None, asked: str, line: byt
     if conn.client_protocol > 1:
         translator = to_v2(conn, live)
         translator.learn(result)
+        translator.take_wanted_mode()
         options = options_to_v2(translator.options, translator.modes)
         return encode({**whole, "result": {**result, "configOptions": options}})
     translator_v1 = to_v1(conn, live)
@@ -149,13 +153,13 @@ def answer_for_client(conn: Connection, live: Live | None, asked: str, line: byt
     return encode({**whole, "result": {**result, "configOptions": told}})
 
 
-def question_for_client(conn: Connection, live: Live, line: bytes, request_id: Raw) -> bytes:
+def question_for_client(conn: Connection, live: Live, line: bytes) -> bytes:
     """Return the agent's question for permission in the client's version."""
     whole = members(line) or {}
     params = table(whole.get("params"))
     if conn.client_protocol > 1:
         return encode({**whole, "params": question_to_v2(params)})
-    made_id = f"rekindle-permission-{bytes(request_id).decode('utf-8', 'replace')}"
+    made_id = made_permission_id(peek(line))
     told = question_to_v1(params, made_id, to_v1(conn, live).show_terminal)
     return encode({**whole, "params": told})
 

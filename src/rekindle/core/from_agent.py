@@ -105,16 +105,20 @@ class FromAgent:
             self._take_state(live, seen)
         if self._desk.conn.is_translating:
             self._translate(live, kind, seen)
-            return
+        else:
+            self._pass_on(live, kind, seen, line)
+        if kind == methods.STATE_UPDATE and not live.is_working:
+            self._desk.tell_title(live)
+
+    def _pass_on(self, live: Live, kind: str, seen: bytes, line: bytes) -> None:
+        """Record an update, and tell it to a client of the same version."""
         may_be_seen = self._desk.recording.update(live.id, kind, seen, line)
-        if live.hearing is Hearing.LEARN and is_history:
+        if live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS:
             self._desk.recording.end_streak()
         elif may_be_seen:
             self._desk.tell(seen)
         elif self._desk.conn.client_protocol > 1:
             self._desk.tell(_with_own_words(live, seen))
-        if kind == methods.STATE_UPDATE and not live.is_working:
-            self._desk.tell_title(live)
 
     def _take_state(self, live: Live, line: bytes) -> None:
         """Learn whether a version 2 agent is at work."""
@@ -129,15 +133,16 @@ class FromAgent:
     def _translate(self, live: Live, kind: str, line: bytes) -> None:
         """Record an update as it is, and tell it to the client in its version."""
         desk = self._desk
+        if desk.recording.takes_echo(live.id, kind, line):
+            # The client was told of its prompt when it was taken, or shows it by itself.
+            return
         update = table(table((members(line) or {}).get("params")).get("update"))
         seen = update_for_client(desk.conn, live, update)
         if seen.named is not None:
             desk.recording.named(live.id, seen.named.kind, seen.named.message_id)
-        may_be_seen = desk.recording.update(live.id, kind, line, line)
+        desk.recording.update(live.id, kind, line, line)
         desk.recording.end_streak()
-        is_learning = live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS
-        is_echo = kind in methods.USER_MESSAGE_KINDS and desk.recording.is_last_an_echo
-        if may_be_seen and not is_learning and not is_echo:
+        if live.hearing is not Hearing.LEARN or kind in methods.STATE_KINDS:
             for told in seen.updates:
                 desk.tell(as_line(live.id, told))
 
@@ -175,7 +180,7 @@ class FromAgent:
         session_id = message.session_id
         desk.recording.request(Side.AGENT, told_as, method, session_id, line, asked_as=request_id)
         if desk.conn.is_translating and live is not None and method == methods.REQUEST_PERMISSION:
-            line = question_for_client(desk.conn, live, line, request_id)
+            line = question_for_client(desk.conn, live, line)
             if desk.conn.client_protocol > 1:
                 desk.tell(as_line(live.id, _REQUIRES_ACTION))
         desk.tell(line)

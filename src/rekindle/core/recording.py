@@ -15,16 +15,14 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from rekindle.core.connection import AgentState
+from rekindle.core.connection import Connection
 from rekindle.core.echo import Echo
-from rekindle.core.requests import OpenRequest, OpenRequests
+from rekindle.core.requests import OpenRequest
 from rekindle.core.step import Step
 from rekindle.core.streak import Streak
 from rekindle.core.titles import title_from_prompt
-from rekindle.core.written import ready_line, without_secrets
 from rekindle.model import (
     Change,
-    Deleted,
     Kind,
     Opened,
     Side,
@@ -61,7 +59,6 @@ class _Heard(Struct):
     """What the agent may say back: the prompt, and the same with what was handed over before."""
     hides_echo: bool = False
     """Whether the client must not see it: it holds what was handed over."""
-    is_replaying: bool = False
     is_in_turn: bool = False
     is_met: bool = False
     """Whether the store was told of it."""
@@ -98,17 +95,16 @@ class _OpenStretch(Struct):
 class Recording:
     """Turns what passes by into changes to the store. One instance per connection."""
 
-    def __init__(self, agent: AgentState, requests: OpenRequests) -> None:
-        self._agent = agent
-        self._requests = requests
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+        self._agent = conn.agent
+        self._requests = conn.requests
         self._sessions: dict[str, _Heard] = {}
         self._step = Step()
         self._at_us = 0
         self._open: _OpenStretch | None = None
         self._streak: Streak | None = None
         self._streak_session = ""
-        self.is_last_an_echo = False
-        """Whether the last update was the prompt said back."""
 
     def begin(self, step: Step, at_us: int) -> None:
         """Start on what one read brought."""
@@ -117,7 +113,9 @@ class Recording:
     def finish(self) -> None:
         """Be done with what one read brought."""
         if self._open is not None:
-            self._step.changes.append(self._open.close(self._at_us, self._agent.own.protocol))
+            is_agents = self._open.side is Side.AGENT
+            version = self._agent.own.protocol if is_agents else self._conn.client_protocol
+            self._step.changes.append(self._open.close(self._at_us, version))
             self._open = None
 
     def learn_of(self, changes: Iterable[Change]) -> None:
@@ -125,11 +123,6 @@ class Recording:
         for change in changes:
             if isinstance(change, Opened):
                 self._live(change.session_id).is_met = True
-
-    def learn(self, session_id: str, *, is_recorded: bool) -> None:
-        """Take the answer to a look-up: whether the store has this session."""
-        if not is_recorded:
-            self._live(session_id).is_replaying = False
 
     # -- what passes by -----------------------------------------------------------------
 
@@ -157,12 +150,7 @@ class Recording:
         """
         self._streak = None
         live = self._live(session_id)
-        if live.is_replaying and kind not in methods.STATE_KINDS:
-            return True
-        self.is_last_an_echo = False
-        if kind in methods.USER_MESSAGE_KINDS and _is_echo(live.echoes, line):
-            self.is_last_an_echo = True
-            self._keep(session_id, Side.AGENT, Kind.ECHO, line)
+        if self.takes_echo(session_id, kind, line):
             return not live.hides_echo
         if kind == methods.SESSION_INFO_UPDATE:
             self._retitle(session_id, line)
@@ -181,6 +169,15 @@ class Recording:
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
         return True
 
+    def takes_echo(self, session_id: str, kind: str, line: bytes) -> bool:
+        """See an update if it is the prompt said back; tell whether it is."""
+        if kind not in methods.USER_MESSAGE_KINDS:
+            return False
+        if not _is_echo(self._live(session_id).echoes, line):
+            return False
+        self._keep(session_id, Side.AGENT, Kind.ECHO, line)
+        return True
+
     def request(  # noqa: PLR0913 - what a request is
         self,
         side: Side,
@@ -193,13 +190,7 @@ class Recording:
     ) -> None:
         """See a request; `asked_as` is its id where the side that asks has another."""
         params: dict[str, Any] = {}
-        if method in methods.OPENING:
-            params = without_secrets(table((members(line) or {}).get("params")))
-            if method in {methods.LOAD, methods.RESUME} and session_id is not None:
-                self._step.look_up.append(session_id)
-                live = self._live(session_id)
-                live.is_replaying = not live.is_in_turn
-        elif method == methods.TERMINAL_OUTPUT:
+        if method == methods.TERMINAL_OUTPUT:
             params = table((members(line) or {}).get("params"))
         elif session_id is not None:
             kind = _REQUESTS.get(method)
@@ -236,11 +227,8 @@ class Recording:
         asked = self._requests.answer(side, request_id)
         if asked is None:
             return None
-        is_success = message.error is UNSET
         session_id = asked.session_id
-        if asked.method in methods.OPENING:
-            self._opened(asked, message, is_success=is_success)
-        elif asked.method == methods.TERMINAL_OUTPUT:
+        if asked.method == methods.TERMINAL_OUTPUT:
             self._terminal_output(asked, message)
         elif session_id is not None:
             kind = _RESPONSES.get(asked.method)
@@ -248,9 +236,6 @@ class Recording:
                 self.end_turn(session_id, line)
             elif kind is not None:
                 self._keep(session_id, side, kind, line)
-            elif asked.method == methods.DELETE and is_success:
-                self._change(Deleted(session_id=session_id, at_us=self._at_us))
-                self._step.sync = True
         return asked
 
     def unreadable(self, side: Side, line: bytes) -> None:
@@ -294,8 +279,8 @@ class Recording:
         live = self._meet(session_id)
         blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
         live.echoes = [Echo(blocks)]
-        live.hides_echo, live.is_replaying, live.is_in_turn = False, False, True
-        live.last_kind = "user_message_chunk"
+        live.hides_echo, live.is_in_turn = False, True
+        live.last_kind = "user_message"
         self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
         title = title_from_prompt(blocks)
         if title:
@@ -303,40 +288,10 @@ class Recording:
         self._keep(session_id, Side.CLIENT, Kind.PROMPT, line)
         self._step.sync = True
 
-    def _opened(self, asked: OpenRequest, message: Message, *, is_success: bool) -> None:
-        session_id = asked.session_id
-        if asked.method in {methods.NEW, methods.FORK}:
-            result = members(message.result) if message.result is not UNSET else None
-            session_id = text((result or {}).get("sessionId"))
-        if session_id is None:
-            return
-        if not is_success:
-            self.learn(session_id, is_recorded=False)
-            return
-        self._live(session_id).is_met = True
-        params = asked.params
-        self._change(
-            Opened(
-                session_id=session_id,
-                at_us=self._at_us,
-                agent_session_id=session_id,
-                agent=self._agent.identity,
-                cwd=text(params.get("cwd")),
-                directories=tuple(
-                    d for d in map(text, rows(params.get("additionalDirectories"))) if d
-                ),
-                parent_id=asked.session_id if asked.method == methods.FORK else None,
-            )
-        )
-        setup = {"jsonrpc": "2.0", "method": asked.method, "params": params}
-        self._keep(session_id, Side.CLIENT, Kind.SETUP, encode(setup))
-        result = members(message.result) if message.result is not UNSET else None
-        self._keep(session_id, Side.AGENT, Kind.READY, ready_line(result or {}))
-        self._step.sync = True
-
     def _count(self, session_id: str, live: _Heard, kind: str) -> None:
         """Count a message where one begins, and a turn where the user's does."""
-        is_news, live.last_kind = live.last_kind != kind, kind
+        told = kind.removesuffix("_chunk")
+        is_news, live.last_kind = live.last_kind != told, told
         by_user = kind in methods.USER_MESSAGE_KINDS
         if is_news and (by_user or kind in methods.AGENT_MESSAGE_KINDS):
             turns = int(by_user and not live.is_in_turn)
@@ -406,7 +361,7 @@ class Recording:
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
         self._change(Titled(session_id=session_id, at_us=self._at_us, source=source, title=title))
 
-    def _change(self, change: Opened | Titled | Tallied | Deleted) -> None:
+    def _change(self, change: Opened | Titled | Tallied) -> None:
         self.finish()
         self._step.changes.append(change)
 

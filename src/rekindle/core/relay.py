@@ -60,10 +60,6 @@ class Relay:
                 self._client.take(line)
         return self._finish()
 
-    def learn(self, session_id: str, *, is_recorded: bool) -> None:
-        """Take the answer to a look-up of an earlier step."""
-        self._desk.recording.learn(session_id, is_recorded=is_recorded)
-
     def answer(self, flow: int, answer: object, at_us: int) -> Step:
         """Take the answer to a question of an earlier step."""
         self._begin(at_us)
@@ -89,6 +85,8 @@ class Relay:
         conn.agent.is_running = conn.agent.is_initializing = conn.agent.is_dying = False
         conn.agent.deaths += 1
         conn.agent.generation += 1
+        for live in conn.sessions.at_work():
+            self._desk.cut_off(live, ended)
         conn.sessions.agent_ended()
         for asked in conn.requests.settle(Side.AGENT):
             self._desk.tell(notification(methods.CANCEL_REQUEST, {"requestId": Raw(asked.told_as)}))

@@ -137,6 +137,10 @@ class Sessions:
         """Keep what is said of a session that has no name yet."""
         self._early.setdefault(agent_id, []).append(line)
 
+    def at_work(self) -> list[Live]:
+        """Return the sessions on which a version 2 agent is at work."""
+        return [live for live in self._by_id.values() if live.is_working]
+
     def take_held(self, *, are_all_named: bool) -> list[bytes]:
         """Return, and drop, what was held back and may now be said."""
         lines: list[bytes] = []

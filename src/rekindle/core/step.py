@@ -27,8 +27,6 @@ class Step(Struct):
     remember: it is the shape of this value.
     """
 
-    look_up: list[str] = []
-    """Sessions about which the relay must learn whether the store has them."""
     changes: list[Change] = []
     """What to record."""
     sync: bool = False

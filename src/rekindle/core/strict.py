@@ -4,6 +4,8 @@ Without it Rekindle is generous and forwards them; with it the author of a clien
 agent learns at once what is wrong.
 """
 
+from typing import Any
+
 from msgspec import UNSET, Raw, Struct
 
 from rekindle.core.step import Complaint
@@ -33,6 +35,7 @@ class Strictness:
 
     def __init__(self) -> None:
         self._is_initialized = False
+        self._is_v1 = True
 
     def objection(self, side: Side, line: bytes, message: Message | None) -> Objection | None:
         """Return what is wrong with a line, or None."""
@@ -45,12 +48,15 @@ class Strictness:
     def _object_to_request(self, line: bytes, message: Message | None) -> Objection | None:
         if message is None or not message.is_request:
             return None
+        params = table((members(line) or {}).get("params"))
         if message.method == methods.INITIALIZE:
             self._is_initialized = True
+            self._is_v1 = params.get("protocolVersion", 1) == 1
         elif not self._is_initialized:
             what = f"{message.method} before initialize"
             return _refusal(message, INVALID_REQUEST, what, {"method": message.method})
-        return _object_to_params(message, line)
+        # From version 2 on they may be left out.
+        return _object_to_params(message, params) if self._is_v1 else None
 
 
 def _object_to_frame(line: bytes, message: Message | None) -> Objection | None:
@@ -71,19 +77,14 @@ def _object_to_agent(line: bytes, message: Message | None) -> Objection | None:
     return Objection(Complaint(what, repr(start)))
 
 
-def _object_to_params(message: Message, line: bytes) -> Objection | None:
-    if message.method not in methods.OPENING:
+def _object_to_params(message: Message, params: dict[str, Any]) -> Objection | None:
+    """Object to what is left out and must not be. What is wrong is refused without strictness."""
+    if message.method not in {methods.NEW, methods.LOAD}:
         return None
-    params = table((members(line) or {}).get("params"))
-    cwd = params.get("cwd")
-    if not isinstance(cwd, str) or not cwd.startswith("/"):
-        what = f"{message.method}: cwd must be an absolute path"
-        return _refusal(message, INVALID_PARAMS, what, {"field": "cwd", "value": cwd})
-    needs_servers = message.method in {methods.NEW, methods.LOAD}
-    if needs_servers and not isinstance(params.get("mcpServers"), list):
-        what = f"{message.method}: mcpServers must be an array"
-        return _refusal(message, INVALID_PARAMS, what, {"field": "mcpServers"})
-    return None
+    if isinstance(params.get("mcpServers"), list):
+        return None
+    what = f"{message.method}: mcpServers must be an array"
+    return _refusal(message, INVALID_PARAMS, what, {"field": "mcpServers"})
 
 
 def _refusal(message: Message | None, code: int, what: str, data: object) -> Objection:

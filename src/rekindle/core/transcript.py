@@ -29,9 +29,18 @@ from rekindle.core.items import (
     ToolCall,
     Turn,
 )
+from rekindle.core.translate.options import MODE, mode_option
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
-from rekindle.wire.envelope import members, peek, request_key, rows, table, text
+from rekindle.wire.envelope import (
+    Message as Envelope,
+    members,
+    peek,
+    request_key,
+    rows,
+    table,
+    text,
+)
 
 
 class Transcript:
@@ -295,6 +304,8 @@ class Transcript:
         # What an information leaves out stays as it was; all other kinds tell the whole.
         known = self.state.get(kind, {}) if kind == methods.SESSION_INFO_UPDATE else {}
         self.state[kind] = {**known, **update}
+        if kind == "config_option_update":
+            self._take_mode_of(update.get("configOptions"))
         if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
             turn = self.turns[-1]
             turn.ended_us = turn.ended_us or entry.at_us
@@ -307,17 +318,27 @@ class Transcript:
         if "error" in answer:
             return
         result = table(answer.get("result"))
-        if isinstance(result.get("configOptions"), list):
-            self.state["config_option_update"] = {"configOptions": result["configOptions"]}
         mode = text(table(result.get("modes")).get("currentModeId")) or text(asked)
         if mode is not None:
             self.state["current_mode_update"] = {"currentModeId": mode}
+        if isinstance(result.get("configOptions"), list):
+            self.state["config_option_update"] = {"configOptions": result["configOptions"]}
+            self._take_mode_of(result["configOptions"])
         for name in ("modes", "models"):
             if isinstance(result.get(name), dict):
                 self.offered[name] = table(result[name])
 
+    def _take_mode_of(self, options: object) -> None:
+        """Learn the mode from the option that chooses it, where there is one."""
+        mode = text(table(mode_option(options)).get("currentValue"))
+        if mode is not None:
+            self.state["current_mode_update"] = {"currentModeId": mode}
+
     def _config(self, entry: Entry) -> None:
-        self._configs[_key(entry)] = _params(entry).get("modeId")
+        params = _params(entry)
+        # A version 2 client sets the mode of a version 1 agent as an option.
+        chosen = params.get("value") if params.get("configId") == MODE else None
+        self._configs[_key(entry)] = params.get("modeId") or chosen
 
     # -- permissions --------------------------------------------------------------------
 
@@ -327,7 +348,8 @@ class Transcript:
         told = table(params.get("toolCall") or subject.get("toolCall"))
         if not told:
             # From version 2 on it may be about anything; then it stands as a call of its own.
-            told = {"toolCallId": f"rekindle-permission-{entry.seq}", "title": params.get("title")}
+            made_id = made_permission_id(peek(entry.line))
+            told = {"toolCallId": made_id, "title": params.get("title")}
         call = self._tool_call(entry, told)
         self._asked[_key(entry)] = (call, params)
 
@@ -398,6 +420,12 @@ def decode_bytes(data: object) -> bytes:
         return base64.b64decode(text(data) or "", validate=True)
     except (binascii.Error, ValueError):
         return b""
+
+
+def made_permission_id(message: Envelope | None) -> str:
+    """Return the id of the tool call that stands for a question which is about none."""
+    asked = message.id if message is not None and message.id is not UNSET else b""
+    return f"rekindle-permission-{bytes(asked).decode('utf-8', 'replace')}"
 
 
 def _key(entry: Entry) -> Hashable:

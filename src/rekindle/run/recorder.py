@@ -80,13 +80,6 @@ class Recorder:
             raise StoreUnavailable("the store does not work at the moment")
         return question(self._store)
 
-    def has(self, session_id: str) -> bool:
-        """Tell whether there is a record of this session."""
-        try:
-            return self.ask(lambda store: store.session(session_id)).last_seq > 0
-        except StoreError:
-            return False
-
     def tidy(self, now_us: int) -> None:
         """Remove for good what was deleted long ago."""
         try:

@@ -103,8 +103,6 @@ class Runner:
 
     def _carry_out(self, step: Step, *, unterminated: Side | None = None) -> None:
         """Do what a step says, and what the answers to its questions lead to."""
-        for session_id in step.look_up:
-            self._relay.learn(session_id, is_recorded=self._recorder.has(session_id))
         self._recorder.record(step.changes, sync=step.sync)
         for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
             _queue(step.to(side), sink, is_terminated=side is not unterminated)

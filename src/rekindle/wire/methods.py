@@ -21,9 +21,6 @@ AUTH_LOGOUT = "auth/logout"
 CANCEL_REQUEST = "$/cancel_request"
 REQUEST_PERMISSION = "session/request_permission"
 
-OPENING = frozenset({NEW, LOAD, RESUME, FORK})
-"""Requests after whose answer the client may use a session."""
-
 CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
 TERMINAL_OUTPUT = "terminal/output"

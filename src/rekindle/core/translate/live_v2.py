@@ -39,6 +39,14 @@ class LiveToV2:
         self._has_plan = False
         self.modes: Json = {}
         self.options: list[Any] = []
+        self.wanted_mode: object = None
+        """The mode that the client has asked for, until the agent has answered."""
+
+    def take_wanted_mode(self) -> None:
+        """Learn that the agent is in the mode that was asked for."""
+        if self.wanted_mode is not None:
+            self.modes = {**self.modes, "currentModeId": self.wanted_mode}
+            self.wanted_mode = None
 
     def begin_turn(self) -> str:
         """Begin a turn; return the id of its prompt."""
