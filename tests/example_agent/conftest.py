@@ -3,8 +3,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from acp import EXAMPLE_AGENT, Client
+from acp_v2 import ClientV2
 
 Start = Callable[..., Client]
+StartV2 = Callable[..., ClientV2]
 
 
 @pytest.fixture
@@ -14,6 +16,20 @@ def agent() -> Iterator[Start]:
 
     def start(*flags: str) -> Client:
         clients.append(Client(*EXAMPLE_AGENT, *flags))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def agent_v2() -> Iterator[StartV2]:
+    """Start agents of the test's own that speak version 2."""
+    clients: list[ClientV2] = []
+
+    def start(*flags: str) -> ClientV2:
+        clients.append(ClientV2(*EXAMPLE_AGENT, "--protocol", "2", *flags))
         return clients[-1]
 
     yield start
@@ -33,3 +49,17 @@ def shared() -> Iterator[Client]:
 def client(shared: Client) -> Client:
     shared.passed.clear()
     return shared
+
+
+@pytest.fixture(scope="module")
+def shared_v2() -> Iterator[ClientV2]:
+    """Start one agent for all tests of version 2 that need only a session of their own."""
+    client = ClientV2(*EXAMPLE_AGENT, "--protocol", "2", "--offer", "all")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def v2(shared_v2: ClientV2) -> ClientV2:
+    shared_v2.passed.clear()
+    return shared_v2

@@ -1,6 +1,7 @@
-"""A small ACP v1 agent without a model: for the demo, for tests, for trying things out.
+"""A small ACP agent without a model: for the demo, for tests, for trying things out.
 
-It is deterministic: words in a prompt choose what it does (see `scenes`). It uses the standard
+It is deterministic: words in a prompt choose what it does (see `scenes`). It speaks version 1 of
+the protocol, version 2, or whichever of them the client asks for. It uses the standard
 library alone and nothing else of Rekindle, so that it can stand for an agent somebody else wrote.
 """
 

@@ -4,33 +4,18 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from rekindle.example_agent.dialect import number_chunk, user_message
 from rekindle.example_agent.rpc import Json, decode, encode
 
-_FINAL = ("completed", "failed")
-
-
-def text_block(text: str) -> Json:
-    """Return a content block that holds `text`."""
-    return {"type": "text", "text": text}
-
-
-def chunk(kind: str, message_id: str, content: Json) -> Json:
-    """Return the update that carries one piece of a message."""
-    return {"sessionUpdate": kind, "messageId": message_id, "content": content}
-
-
-def number_chunk(message_id: str, number: int) -> Json:
-    """Return the update that carries one number of a count."""
-    text = "1" if number == 1 else f" {number}"
-    return chunk("agent_message_chunk", message_id, text_block(text))
+_FINAL = ("completed", "failed", "cancelled")
 
 
 class Conversation:
     """A session's memory. Any thread may use it.
 
-    The history holds updates as they go over the wire, with two exceptions: a prompt is kept in
-    one piece, `{"prompt": blocks, "messageId"}`, and a count, which may be ten million chunks
-    long, is kept as `{"count": how far, "messageId"}`.
+    The history holds updates as `dialect` has them, with two exceptions: a prompt is kept as
+    `{"prompt": blocks, "messageId"}`, and a count, which may be ten million chunks long, as
+    `{"count": how far, "messageId"}`.
     """
 
     def __init__(self, session_id: str, cwd: str) -> None:
@@ -103,21 +88,22 @@ class Conversation:
         with self._lock:
             return [entry["toolCallId"] for entry in self._history if _is_open(entry)]
 
-    def replay(self) -> Iterator[Json]:
-        """Yield the updates that tell the whole conversation again."""
+    def replay(self, *, is_running: bool = False) -> Iterator[Json]:
+        """Yield the updates that tell the whole conversation again.
+
+        Where nothing is running, no tool call is open: a fork may have been taken from one.
+        """
         with self._lock:
             history = list(self._history)
         for entry in history:
             match entry:
                 case {"prompt": blocks, "messageId": message_id}:
-                    for block in blocks:
-                        yield chunk("user_message_chunk", message_id, block)
+                    yield user_message(message_id, blocks)
                 case {"count": count, "messageId": message_id}:
                     for number in range(1, count + 1):
                         yield number_chunk(message_id, number)
-                case _ if _is_open(entry):
-                    # A fork may have been taken while the call ran; in the copy nothing runs.
-                    yield {**entry, "status": "failed"}
+                case _ if _is_open(entry) and not is_running:
+                    yield {**entry, "status": "cancelled"}
                 case _:
                     yield entry
 

@@ -9,6 +9,7 @@ LIFECYCLE = ("load", "resume", "list", "close", "delete", "fork")
 class Options(NamedTuple):
     """The agent's manners. The defaults are those of the command line."""
 
+    versions: tuple[int, ...] = (1,)
     offers: frozenset[str] = frozenset()
     memory: Path | None = None
     message_ids: bool = True

@@ -5,10 +5,30 @@ from typing import cast
 
 from rekindle.example_agent.rpc import INVALID_PARAMS, Json, RpcError
 
+_HIGHEST_VERSION = 65_535
+
 
 def invalid(field: str, message: str) -> RpcError:
     """Return the error for a field that does not fit."""
     return RpcError(INVALID_PARAMS, f"{field} {message}", {"field": field})
+
+
+def read_version(params: Json) -> int:
+    """Return `protocolVersion`."""
+    match params.get("protocolVersion"):
+        case int(version) if type(version) is int and 0 <= version <= _HIGHEST_VERSION:
+            return version
+        case _:
+            raise invalid("protocolVersion", f"must be a number from 0 to {_HIGHEST_VERSION}")
+
+
+def check_info(params: Json) -> None:
+    """Check `info`, by which the client says who it is."""
+    match params.get("info"):
+        case {"name": str(), "version": str()}:
+            pass
+        case _:
+            raise invalid("info", "must have a name and a version")
 
 
 def read_session_id(params: Json) -> str:
@@ -34,6 +54,31 @@ def check_servers(params: Json, *, required: bool) -> None:
     servers = params.get("mcpServers", None if required else [])
     if not isinstance(servers, list):
         raise invalid("mcpServers", "must be an array")
+
+
+def check_roots_and_servers(params: Json) -> None:
+    """Check that the client asks for no more folders and no MCP servers: none is advertised."""
+    for field in ("additionalDirectories", "mcpServers"):
+        if params.get(field) not in (None, []):
+            raise invalid(field, "must be empty: this agent does not have the capability")
+
+
+def read_replay(params: Json) -> bool:
+    """Return whether `replayFrom` asks for the whole conversation. It can ask for nothing else."""
+    match params.get("replayFrom"):
+        case None:
+            return False
+        case {"type": "start"}:
+            return True
+        case _:
+            raise invalid("replayFrom", "must be absent or of type 'start'")
+
+
+def read_list_filter(params: Json) -> str | None:
+    """Return the folder whose sessions are asked for, if it is one folder."""
+    if params.get("cursor") is not None:
+        raise invalid("cursor", "is unknown: there is only one page")
+    return None if params.get("cwd") is None else read_cwd(params)
 
 
 def read_prompt(params: Json) -> list[Json]:

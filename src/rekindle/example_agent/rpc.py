@@ -14,6 +14,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
+UNSUPPORTED_VERSION = -32022
+REQUEST_CANCELLED = -32800
 
 
 class RpcError(Exception):
@@ -79,7 +81,8 @@ def decode(line: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
 class Reply:
     """The client's answer to a request of ours, when it comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, request_id: int) -> None:
+        self.request_id = request_id
         self._result: Any = None
         self._settled = threading.Event()
 
@@ -117,12 +120,15 @@ class Connection:
 
     def ask(self, method: str, params: Json) -> Reply:
         """Send a request."""
-        reply = Reply()
         with self._writing:
-            request_id, self._asked = self._asked, self._asked + 1
-            self._pending[request_id] = reply
-        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+            reply = self._pending[self._asked] = Reply(self._asked)
+            self._asked += 1
+        self.send({"jsonrpc": "2.0", "id": reply.request_id, "method": method, "params": params})
         return reply
+
+    def give_up(self, reply: Reply) -> bool:
+        """Wait for a reply no longer. Returns whether it was still to come."""
+        return self._pending.pop(reply.request_id, None) is not None
 
     def settle(self, response: Json) -> None:
         """Hand the client's response to whoever waits for it, if anyone does."""

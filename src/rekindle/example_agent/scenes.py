@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import PurePath
 
-from rekindle.example_agent.conversation import text_block
+from rekindle.example_agent.dialect import call_update, text_block
 from rekindle.example_agent.rpc import INTERNAL_ERROR, Json, RpcError
-from rekindle.example_agent.turn import Turn, call_update, words
+from rekindle.example_agent.turn import Turn, words
 
 MAX_COUNT = 10_000_000
 CRASH_STATUS = 3
@@ -63,7 +63,8 @@ def read(turn: Turn) -> None:
     """Tell of a file being read."""
     path = _notes(turn)
     call = _call(turn, "read", f"Read {path}", locations=[{"path": path, "line": 1}])
-    _succeed(turn, call, "Remember the milk.\n")
+    content = [{"type": "content", "content": text_block("Remember the milk.\n")}]
+    turn.tell(call_update(call["toolCallId"], status="completed", content=content))
 
 
 def edit(turn: Turn) -> None:
@@ -85,7 +86,15 @@ def run(turn: Turn) -> None:
     """Tell of a command being run."""
     call = _call(turn, "execute", "echo hello", rawInput={"command": "echo hello"})
     turn.tell(call_update(call["toolCallId"], status="in_progress"))
-    _succeed(turn, call, "hello\n")
+    terminal = {
+        "type": "terminal",
+        "terminalId": f"{call['toolCallId']}/terminal",
+        "command": "echo hello",
+        "cwd": turn.conversation.cwd,
+        "output": "hello\n",
+        "exitCode": 0,
+    }
+    turn.tell(call_update(call["toolCallId"], status="completed", content=[terminal]))
 
 
 def title(turn: Turn) -> None:
@@ -189,11 +198,6 @@ def _call(turn: Turn, kind: str, name: str, **details: object) -> Json:
     }
     turn.tell(call)
     return call
-
-
-def _succeed(turn: Turn, call: Json, output: str) -> None:
-    content = [{"type": "content", "content": text_block(output)}]
-    turn.tell(call_update(call["toolCallId"], status="completed", content=content))
 
 
 def _remembered(turn: Turn) -> list[str]:

@@ -2,11 +2,28 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 
-from rekindle.example_agent.conversation import Conversation, chunk, number_chunk, text_block
+from rekindle.example_agent.conversation import Conversation
+from rekindle.example_agent.dialect import (
+    Dialect,
+    call_update,
+    chunk,
+    number_chunk,
+    text_block,
+    user_message,
+)
+from rekindle.example_agent.fairness import FairLock
 from rekindle.example_agent.options import Options
-from rekindle.example_agent.rpc import Connection, Json, Reply
+from rekindle.example_agent.rpc import (
+    REQUEST_CANCELLED,
+    Connection,
+    Json,
+    Reply,
+    Request,
+    RpcError,
+)
 
 _WORDS_A_PIECE = 3
 
@@ -19,34 +36,97 @@ class Session:
     """A conversation that the client has open."""
 
     def __init__(
-        self, connection: Connection, conversation: Conversation, options: Options
+        self,
+        connection: Connection,
+        conversation: Conversation,
+        dialect: Dialect,
+        options: Options,
     ) -> None:
         self.connection = connection
         self.conversation = conversation
+        self.dialect = dialect
         self.options = options
         self.turn: Turn | None = None  # the newest; it may be over
+        self._state = "idle"
+        self._telling = FairLock()  # what is remembered and what was sent are the same
+        self._waiting: deque[tuple[Request, list[Json]]] = deque()
+        self._turning = threading.Lock()
 
-    def send(self, update: Json) -> None:
-        """Send one update to the client."""
-        if not self.options.message_ids:
-            update = {key: value for key, value in update.items() if key != "messageId"}
-        params = {"sessionId": self.conversation.session_id, "update": update}
-        self.connection.notify("session/update", params)
+    # Telling the client.
+
+    def tell(self, update: Json) -> None:
+        """Remember an update, and send it."""
+        with self._telling:
+            self.conversation.add(update)
+            self._send(self.dialect.live(update))
+
+    def tell_number(self, message_id: str, number: int) -> None:
+        """Remember how far a count has come, and send its newest number."""
+        with self._telling:
+            self.conversation.add_count(message_id, number)
+            self._send(self.dialect.live(number_chunk(message_id, number)))
+
+    def tell_again(self) -> None:
+        """Send the whole conversation again."""
+        with self._telling:
+            self._send(self.dialect.again(self.conversation.replay(is_running=self.is_busy)))
+
+    def enter(self, state: str, **details: object) -> None:
+        """Be in another state from now on, and say so."""
+        with self._telling:
+            self._state = state
+            self._send(self.dialect.live(_state_update(state, **details)))
+
+    def tell_state(self) -> None:
+        """Say in which state the session is."""
+        with self._telling:
+            self._send(self.dialect.live(_state_update(self._state)))
+
+    def _send(self, updates: Iterable[Json]) -> None:
+        for update in updates:
+            params = {"sessionId": self.conversation.session_id, "update": update}
+            self.connection.notify("session/update", params)
+
+    # Taking turns.
 
     @property
     def is_busy(self) -> bool:
         """Whether a turn is running."""
         return self.turn is not None and self.turn.is_running
 
+    def begin(self, request: Request, blocks: list[Json]) -> "Turn | None":
+        """Return the turn of a prompt; None if another is running, and the prompt has to wait."""
+        with self._turning:
+            if self.is_busy:
+                self._waiting.append((request, blocks))
+                return None
+            self.turn = Turn(self, blocks)
+            return self.turn
+
+    def go_on(self, ended: "Turn") -> "tuple[Request, Turn] | None":
+        """Return the turn of the prompt that has waited longest, if there is one."""
+        with self._turning:
+            if not self._waiting:
+                ended.is_running = False
+                return None
+            request, blocks = self._waiting.popleft()
+            self.turn = Turn(self, blocks)
+            return request, self.turn
+
     def cancel(self) -> None:
-        """Make the running turn end soon, if there is one."""
-        if self.turn:
-            self.turn.cancel()
+        """Make the running turn end soon, if there is one, and turn away the prompts that wait."""
+        with self._turning:
+            if self.turn:
+                self.turn.cancel()
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for request, _ in waiting:
+            request.answer(RpcError(REQUEST_CANCELLED, "cancelled before its turn came"))
 
     def settle(self, timeout: float | None = None) -> None:
-        """Wait until the newest turn has been answered."""
+        """Wait until the newest turn is over."""
         if self.turn:
-            self.turn.answered.wait(timeout)
+            self.turn.is_over.wait(timeout)
 
 
 class Turn:
@@ -58,21 +138,20 @@ class Turn:
         self.blocks = blocks
         self.words = words(blocks)
         self.earlier = self.conversation.prompts()
+        self.message_id = self.conversation.new_id("message")
+        self.conversation.add_prompt(self.message_id, blocks)
         self.has_spoken = False
         self.is_running = True
-        self.answered = threading.Event()
+        self.is_over = threading.Event()  # and the client has been told
         self._cancelled = threading.Event()
         self._permission: Reply | None = None
 
     # For whoever runs the turn.
 
-    def begin(self) -> None:
-        """Remember the prompt, and echo it if that is asked for."""
-        message_id = self.conversation.new_id("message")
-        self.conversation.add_prompt(message_id, self.blocks)
-        if self.session.options.echo:
-            for block in self.blocks:
-                self.session.send(chunk("user_message_chunk", message_id, block))
+    @property
+    def prompt(self) -> Json:
+        """The prompt, as an update."""
+        return user_message(self.message_id, self.blocks)
 
     def cancel(self) -> None:
         """Make the turn end soon, from any thread."""
@@ -80,10 +159,10 @@ class Turn:
         if permission := self._permission:
             permission.settle(None)
 
-    def fail_open_calls(self) -> None:
-        """Tell that the tool calls still open have failed."""
+    def cancel_open_calls(self) -> None:
+        """Tell that the tool calls still open are cancelled."""
         for call_id in self.conversation.open_calls():
-            self._tell_now(call_update(call_id, status="failed"))
+            self.session.tell(call_update(call_id, status="cancelled"))
 
     # For scenes. Each of these raises CancelledError once the turn is cancelled.
 
@@ -106,7 +185,7 @@ class Turn:
     def tell(self, update: Json) -> None:
         """Remember an update, and send it."""
         self.pause()
-        self._tell_now(update)
+        self.session.tell(update)
 
     def say(self, text: str) -> None:
         """Stream a message."""
@@ -123,40 +202,46 @@ class Turn:
         message_id = self.conversation.new_id("message")
         for number in range(1, last + 1):
             self.pause()
-            self.conversation.add_count(message_id, number)
-            self.session.send(number_chunk(message_id, number))
+            self.session.tell_number(message_id, number)
 
     def ask_permission(self, call: Json, options: list[Json]) -> str | None:
         """Ask the user, and return the id of the option chosen, if one was."""
-        params = {
-            "sessionId": self.conversation.session_id,
-            "toolCall": {key: value for key, value in call.items() if key != "sessionUpdate"},
-            "options": options,
-        }
         self.pause()
-        self._permission = self.session.connection.ask("session/request_permission", params)
-        self.go_on()  # `cancel` may have come before there was a reply to give up
-        result = self._permission.wait()
-        self.go_on()
+        self.session.enter("requires_action")
+        result = self._ask(self.session.dialect.question(call, options))
+        self.session.enter("running")
         match result:
             case {"outcome": {"outcome": "selected", "optionId": str(option_id)}}:
                 return option_id
             case _:
                 return None
 
+    def _ask(self, question: Json) -> object:
+        params = {"sessionId": self.conversation.session_id, **question}
+        reply = self.session.connection.ask("session/request_permission", params)
+        self._permission = reply
+        try:
+            self.go_on()  # `cancel` may have come before there was a reply to give up
+            result = reply.wait()
+            self.go_on()
+        except CancelledError:
+            self._withdraw(reply)
+            raise
+        return result
+
+    def _withdraw(self, reply: Reply) -> None:
+        connection = self.session.connection
+        if connection.give_up(reply) and self.session.dialect.withdraws_questions:
+            connection.notify("$/cancel_request", {"requestId": reply.request_id})
+
     def _stream(self, kind: str, text: str) -> None:
         message_id = self.conversation.new_id("message")
         for piece in pieces(text):
             self.tell(chunk(kind, message_id, text_block(piece)))
 
-    def _tell_now(self, update: Json) -> None:
-        self.conversation.add(update)
-        self.session.send(update)
 
-
-def call_update(call_id: str, **changes: object) -> Json:
-    """Return the update that changes a tool call."""
-    return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **changes}
+def _state_update(state: str, **details: object) -> Json:
+    return {"sessionUpdate": "state_update", "state": state, **details}
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -1,0 +1,197 @@
+"""The example agent and versions of the protocol: which one is spoken, and what is not in it."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from acp import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, Json, kinds, said, statuses
+from acp_v2 import HELLO, START, ClientV2
+
+StartV2 = Callable[..., ClientV2]
+Start = Callable[..., Client]
+
+
+@pytest.mark.parametrize("requested", [2, 3, 65_535])
+@pytest.mark.parametrize(
+    ("offer", "others"),
+    [
+        ("none", {}),
+        ("load,list,delete", {"delete": {}}),
+        ("all", {"delete": {}, "fork": {}}),
+    ],
+)
+def test_asked_for_2_or_more_it_speaks_2(
+    agent_v2: StartV2, requested: int, offer: str, others: Json
+) -> None:
+    answer = agent_v2("--offer", offer).call("initialize", {**HELLO, "protocolVersion": requested})
+    assert answer.pop("info").keys() == {"name", "title", "version"}
+    assert answer == {
+        "protocolVersion": 2,
+        "capabilities": {"session": {"prompt": {"embeddedContext": {}}, **others}},
+        "authMethods": [],
+    }
+
+
+def test_asked_for_1_it_speaks_1(agent_v2: StartV2) -> None:
+    client = agent_v2("--offer", "load")
+    answer = client.call("initialize", {"protocolVersion": 1})
+    assert answer["protocolVersion"] == 1
+    assert answer["agentCapabilities"]["loadSession"] is True
+    session_id = client.call("session/new", NEW)["sessionId"]
+    turn = client.start(session_id, "hello")
+    assert client.answer(turn)["result"] == {"stopReason": "end_turn"}
+    assert kinds(client.updates(session_id)) == ["agent_message_chunk"]
+    assert client.error("session/resume", {"sessionId": session_id, "cwd": CWD})[0] == -32601
+
+
+@pytest.mark.parametrize(
+    ("flags", "requested", "supported"),
+    [((), 0, [1, 2]), (("--only-v2",), 0, [2]), (("--only-v2",), 1, [2])],
+)
+def test_a_version_that_it_does_not_speak_is_refused(
+    agent_v2: StartV2, flags: tuple[str, ...], requested: int, supported: list[int]
+) -> None:
+    client = agent_v2(*flags)
+    refused = client.error("initialize", {**HELLO, "protocolVersion": requested})
+    assert refused == (-32022, {"requested": requested, "supported": supported})
+    assert client.call("initialize", HELLO)["protocolVersion"] == 2
+
+
+@pytest.mark.parametrize("version", ["2", None, 2.0, True, -1, 65_536])
+def test_a_version_is_a_number(v2: ClientV2, version: object) -> None:
+    refused = v2.error("initialize", {**HELLO, "protocolVersion": version})
+    assert refused == (-32602, {"field": "protocolVersion"})
+
+
+@pytest.mark.parametrize("info", [None, "test", {"name": "test"}])
+def test_a_client_says_who_it_is(v2: ClientV2, info: object) -> None:
+    refused = v2.error("initialize", {"protocolVersion": 2, "info": info})
+    assert refused == (-32602, {"field": "info"})
+
+
+def test_a_refused_version_changes_nothing(agent_v2: StartV2) -> None:
+    client = agent_v2()
+    client.call("initialize", {"protocolVersion": 1})
+    assert client.error("initialize", {"protocolVersion": 2})[0] == -32602
+    assert "modes" in client.call("session/new", NEW)
+    client.call("initialize", HELLO)
+    assert "modes" not in client.call("session/new", NEW)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "session/load",
+        "session/set_mode",
+        "session/archive",
+        "authenticate",
+        "logout",
+        "auth/login",
+        "fs/read_text_file",
+        "terminal/create",
+    ],
+)
+def test_what_is_not_in_version_2_is_not_there(v2: ClientV2, method: str) -> None:
+    params = {"sessionId": v2.new(), "modeId": "ask", **NEW}
+    assert v2.error(method, params) == (-32601, {"method": method})
+
+
+def test_what_is_not_offered_is_not_there(agent_v2: StartV2) -> None:
+    client = agent_v2("--offer", "load,resume,list,close")
+    params = {"sessionId": client.new(), **NEW}
+    for method in ("session/delete", "session/fork"):
+        assert client.error(method, params)[0] == -32601
+
+
+@pytest.mark.parametrize("request_id", ["null", "2.5", "true", "[]"])
+def test_an_id_is_a_string_or_an_integer(v2: ClientV2, request_id: str) -> None:
+    v2.write(b'{"jsonrpc":"2.0","id":%s,"method":"session/list"}\n' % request_id.encode())
+    assert v2.answer(None)["error"]["code"] == -32600
+
+
+def test_a_batch_is_refused_as_one(v2: ClientV2) -> None:
+    v2.write(b'[{"jsonrpc":"2.0","id":1,"method":"session/list"}]\n')
+    assert v2.answer(None)["error"]["code"] == -32600
+
+
+def test_only_v2_needs_version_2() -> None:
+    shown = subprocess.run(
+        [*EXAMPLE_AGENT, "--only-v2"],
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr == "rekindle example-agent: --only-v2 needs --protocol 2\n"
+
+
+# One memory for both.
+
+
+def test_a_session_of_version_1_is_resumed_in_version_2(
+    agent: Start, agent_v2: StartV2, tmp_path: Path
+) -> None:
+    old = agent("--memory", str(tmp_path))
+    session_id = old.new()
+    live = old.prompt(session_id, "think, plan, read and run")
+    old.call("session/set_mode", {"sessionId": session_id, "modeId": "code"})
+    turn = old.start(session_id, "edit")
+    old.asked()
+    old.cancel(session_id, turn)
+    old.end()
+
+    client = agent_v2("--memory", str(tmp_path))
+    replay = client.resume(session_id, CWD, **START)
+    assert kinds(replay) == [
+        "user_message",
+        "agent_thought",
+        "plan_update",
+        "tool_call_update",
+        "terminal_update",
+        "tool_call_update",
+        "agent_message",
+        "user_message",
+        "tool_call_update",
+        "config_option_update",
+        "state_update",
+    ]
+    ids = {it["messageId"] for it in replay if it["sessionUpdate"].startswith("agent_")}
+    assert ids == {it["messageId"] for it in live if "messageId" in it}
+    assert statuses(replay) == ["completed", "completed", "cancelled"]
+    assert replay[-2]["configOptions"][0]["currentValue"] == "code"
+    assert client.reply(session_id, "how many prompts") == "You sent 2 prompts before this one."
+
+
+def test_a_session_of_version_2_is_loaded_in_version_1(
+    agent: Start, agent_v2: StartV2, tmp_path: Path
+) -> None:
+    new = agent_v2("--memory", str(tmp_path))
+    session_id = new.new()
+    live = new.prompt(session_id, "think, plan, read and run")
+    new.start(session_id, "edit")
+    new.asked()
+    new.cancel(session_id)
+    new.end()
+
+    client = agent("--offer", "load", "--memory", str(tmp_path))
+    client.call("session/load", {"sessionId": session_id, **NEW})
+    replay = client.updates(session_id)
+    assert kinds(replay) == [
+        "user_message_chunk",
+        "agent_thought_chunk",
+        "plan",
+        "tool_call",
+        "agent_message_chunk",
+        "user_message_chunk",
+        "tool_call",
+    ]
+    assert said(replay) == said(live)
+    assert statuses(replay) == ["completed", "completed", "failed"]
+    calls = [it for it in replay if "toolCallId" in it]
+    assert [it["content"][0]["type"] for it in calls] == ["content", "content", "diff"]
+    assert calls[2]["content"][0]["newText"] == "the oat milk\n"
+    assert client.reply(session_id, "what did I say last") == "You said last: edit"
