@@ -50,7 +50,7 @@ def read_capabilities(result: dict[str, Any]) -> Capabilities:
 
 
 def advertise(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the agent's answer with the whole session lifecycle added to it."""
+    """Return the agent's answer, of version 1, with the whole session lifecycle added to it."""
     own = read_capabilities(result)
     told = table(result.get("agentCapabilities"))
     session = table(told.get("sessionCapabilities"))
@@ -66,4 +66,5 @@ def advertise(result: dict[str, Any], version: str) -> dict[str, Any]:
         "sessionCapabilities": {**session, **markers},
         "_meta": meta,
     }
-    return {**result, "agentCapabilities": capabilities}
+    # A number that does not fit the body would mislead the client about all that follows.
+    return {**result, "protocolVersion": 1, "agentCapabilities": capabilities}
