@@ -74,18 +74,17 @@ function shown(updates) {
     const last = items.at(-1);
     if (MARKS.has(kind)) continue;
     if (kind.endsWith("_chunk")) {
-      const isSame = last?.kind === kind;
-      if (isSame) last.text += update.content.text;
-      else items.push({ kind, text: update.content.text });
+      if (last?.is === kind) last.text += update.content.text;
+      else items.push({ is: kind, text: update.content.text });
     } else if (kind.startsWith("tool_call")) {
       const known = items.find((it) => it.toolCallId === update.toolCallId);
       const { sessionUpdate, _meta, ...fields } = update;
       if (known) Object.assign(known, fields);
-      else items.push({ kind: "tool_call", ...fields });
+      else items.push({ is: "tool_call", ...fields });
     } else if (kind === "plan") {
-      const known = items.find((it) => it.kind === "plan");
+      const known = items.find((it) => it.is === kind);
       if (known) known.entries = update.entries;
-      else items.push({ kind, entries: update.entries });
+      else items.push({ is: kind, entries: update.entries });
     }
   }
   return items;
@@ -93,7 +92,7 @@ function shown(updates) {
 
 const said = (updates) =>
   shown(updates)
-    .filter((it) => it.kind === "agent_message_chunk")
+    .filter((it) => it.is === "agent_message_chunk")
     .map((it) => it.text)
     .join("");
 
@@ -143,8 +142,8 @@ connection.permit = async () => {
 const unanswered = await prompt(connection, sessionId, "Please edit");
 assert.equal(unanswered.stopReason, "cancelled");
 
-const isUser = (it) => it.kind === "user_message_chunk";
-const user = (words) => ({ kind: "user_message_chunk", text: words });
+const isUser = (it) => it.is === "user_message_chunk";
+const user = (words) => ({ is: "user_message_chunk", text: words });
 const turns = [
   [FIRST, turn],
   ["Be slow", cancelled],
