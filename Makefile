@@ -30,8 +30,8 @@ sdk: $(SDK) ## get what judges us in tests, with npm: the protocol's schemas and
 # Without it, the tests that need it are skipped; where CI is set, they fail.
 $(SDK): tests/sdk/package.json
 	@echo "Getting the protocol's schemas and SDK (once) ..."
-	@npm install --prefix tests/sdk --no-package-lock --no-audit --no-fund --loglevel=error >/dev/null \
-		&& touch $@ || echo "Not got: npm is missing, or failed. Tests that need it are skipped." >&2
+	@npm install --prefix tests/sdk --no-package-lock --no-audit --no-fund --no-update-notifier \
+		--loglevel=error --fetch-retries=1 >/dev/null && touch $@ || echo "Not got: npm is missing, or failed. Tests that need it are skipped." >&2
 
 demo: $(STAMP) ## see it work: a conversation, everything killed, and all of it still there
 	@$(BIN)/python examples/demo.py
