@@ -6,9 +6,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 	2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.ready
+SDK := tests/sdk/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all coverage check fix bench clean
+.PHONY: help setup sdk demo test test-all coverage check fix bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
@@ -24,16 +25,24 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $@
 
+sdk: $(SDK) ## get what judges us in tests, with npm: the protocol's schemas and TypeScript SDK
+
+# Without it, the tests that need it are skipped; where CI is set, they fail.
+$(SDK): tests/sdk/package.json
+	@echo "Getting the protocol's schemas and SDK (once) ..."
+	@npm install --prefix tests/sdk --no-package-lock --no-audit --no-fund --no-update-notifier \
+		--loglevel=error --fetch-retries=1 >/dev/null && touch $@ || echo "Not got: npm is missing, or failed. Tests that need it are skipped." >&2
+
 demo: $(STAMP) ## see it work: a conversation, everything killed, and all of it still there
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) ## run the tests
+test: $(STAMP) $(SDK) ## run the tests
 	@$(BIN)/python -m pytest -n auto
 
-test-all: ## run the tests on every Python from 3.11 to 3.14 that is found
+test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is found
 	@sh tests/every_python.sh
 
-coverage: $(STAMP) ## prove that every branch of the pure layers is tested
+coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested
 	@$(BIN)/coverage run -m pytest -q tests/wire tests/core tests/test_model.py
 	@$(BIN)/coverage report
 
@@ -51,4 +60,4 @@ bench: $(STAMP) ## measure, and write bench/RESULTS.md
 	@$(BIN)/python bench/measure.py
 
 clean: ## remove everything that make made
-	@rm -rf .venv .venvs .pytest_cache .ruff_cache .hypothesis .coverage*
+	@rm -rf .venv .venvs tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -1,5 +1,7 @@
 import pytest
 
+import schema
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -10,3 +12,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update"))
+
+
+@pytest.fixture
+def sdk() -> None:
+    """Skip a test where the schemas and the SDK are not installed; in CI, let it fail."""
+    if why := schema.why_missing():
+        pytest.skip(why)

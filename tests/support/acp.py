@@ -7,8 +7,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from rekindle.model import Side
+from schema import Judge, why_missing
 
 PATIENCE = 20.0
 REKINDLE = (sys.executable, "-m", "rekindle")
@@ -20,13 +24,20 @@ Json = dict[str, Any]
 
 
 class Client:
-    """A client of one process that speaks ACP. Every wait is bounded."""
+    """A client of one process that speaks ACP. Every wait is bounded.
+
+    What Rekindle or its example agent writes is judged by the published schemas, where they
+    are installed; `excused` are the methods that an agent behind it has made up.
+    """
 
     def __init__(self, *command: str | Path, read: bool = True) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         self.passed: list[Json] = []
         self.skips_plain_text = False
+        self.excused: set[str] = set()
+        self._is_judged = command[: len(REKINDLE)] == REKINDLE and not why_missing()
+        self._judge = Judge()
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ids = 0
         self._reader = threading.Thread(target=self._read)
@@ -45,6 +56,8 @@ class Client:
 
     def write(self, line: bytes) -> None:
         """Send bytes as they are."""
+        with suppress(ValueError, RecursionError):
+            self._judge.hear(Side.CLIENT, json.loads(line))
         assert self.process.stdin
         self.process.stdin.write(line)
         self.process.stdin.flush()
@@ -65,6 +78,8 @@ class Client:
         assert line, "the agent has ended"
         message: Json = json.loads(line)
         assert message["jsonrpc"] == "2.0"
+        wrong = self._judge.complaints(Side.AGENT, message) if self._is_judged else []
+        assert not wrong or message.get("method") in self.excused, f"{wrong} in {line!r}"
         self.passed.append(message)
         return message
 

@@ -260,6 +260,9 @@ class Playbook:
         step = self.relay.receive(side, b"\n".join(received), self.now)
         self.write_down(step, received)
 
+    def sent(self, to: Side, line: bytes) -> None:
+        """Take note of a line that was sent."""
+
     def write_down(self, step: Step, received: list[bytes]) -> None:
         """Write a step down, and carry it out."""
         self.carry_out(step, received)
@@ -275,8 +278,9 @@ class Playbook:
         if step.sync:
             self.out.append("#  sync")
         for mark, sent in (("<a", step.to_agent), ("<c", step.to_client)):
-            lines = [line for lines in sent for line in lines.split(b"\n")]
-            self.out += [f"{mark} {line.decode()}" for line in lines]
+            for line in (line for lines in sent for line in lines.split(b"\n")):
+                self.out.append(f"{mark} {line.decode()}")
+                self.sent(SIDES[mark[1]], line)
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.complaints]
         self.wake_us = step.wake_us
         for posed in step.questions:

@@ -1,0 +1,88 @@
+"""A playbook in which the published schemas judge what the relay writes.
+
+Judged are the lines that the relay made or changed. Those that it passes on as they came are
+their author's affair.
+"""
+
+import json
+from typing import Any
+
+from playbook import Playbook
+from rekindle.model import Side
+from schema import Judge
+
+
+class JudgedPlaybook(Playbook):
+    """A playbook that keeps a list of complaints."""
+
+    def __init__(self) -> None:
+        self.complaints: list[str] = []
+        super().__init__()
+
+    def start(self) -> None:
+        """Begin with connections on which nothing was said."""
+        super().start()
+        self.judges = {side: Judge() for side in Side}
+        self.received: set[bytes] = set()
+
+    def receive(self, side: Side, lines: list[str]) -> None:
+        """Hear what one read brings."""
+        whole = [complete(line) for line in lines]
+        for line in whole:
+            for message in messages(line):
+                self.received |= {line.encode(), json.dumps(message).encode()}
+                self.judges[side].hear(side, message)
+        # What an agent makes up may be passed on.
+        self.judges[side.peer].kinds |= self.judges[side].kinds
+        super().receive(side, whole)
+
+    def sent(self, to: Side, line: bytes) -> None:
+        """Judge a line, unless it is passed on as it came."""
+        for message in messages(line.decode()):
+            if line in self.received:
+                self.judges[to].hear(to.peer, message)
+            else:
+                wrong = self.judges[to].complaints(to.peer, message)
+                self.complaints += [f"{it} in {line.decode()}" for it in wrong]
+
+
+def messages(line: str) -> list[Any]:
+    """Return what a line says; some agents say several things in one."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return []
+    return said if isinstance(said, list) else [said]
+
+
+def complete(line: str) -> str:
+    """Return a line with what scripts leave out, because it would only make them longer."""
+    said = messages(line)
+    whole = [with_frame(it) for it in said]
+    if whole == said:
+        return line
+    return json.dumps(whole if line.startswith("[") else whole[0])
+
+
+def with_frame(message: object) -> object:
+    """Return a message with all of its frame, and all that is in it."""
+    if not isinstance(message, dict) or not message.keys() & {"id", "method"}:
+        return message
+    return {"jsonrpc": "2.0"} | {key: with_names(it) for key, it in message.items()}
+
+
+def with_names(value: object) -> object:
+    """Return a value in which modes and configuration options are whole."""
+    match value:
+        case list():
+            return [with_names(it) for it in value]
+        case {"id": _, "currentValue": bool()}:
+            return {"name": "An option", "type": "boolean", **value}
+        case {"id": "model"} | {"id": _, "currentValue": _}:
+            select = {"type": "select", "currentValue": "", "options": []}
+            return {"name": "An option", **select, **value}
+        case {"id": str()} if value.keys() == {"id"}:
+            return {"name": "A mode", **value}
+        case dict():
+            return {key: with_names(it) for key, it in value.items()}
+    return value
