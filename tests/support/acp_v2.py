@@ -13,6 +13,7 @@ class ClientV2(Client):
 
     def __init__(self, *command: str | Path) -> None:
         super().__init__(*(command or (*EXAMPLE_AGENT, "--protocol", "2")))
+        self._judge.version = 2
 
     def insert(self, session_id: str, *texts: str) -> str:
         """Begin a turn, and return the id of its user message."""

@@ -22,6 +22,8 @@ def encoded(words: str) -> str:
 
 
 class TestToV2:
+    """A version 1 agent, and a version 2 client."""
+
     def test_messages_without_an_id_get_one_for_each_run(self) -> None:
         live = LiveToV2("x")
         assert live.begin_turn() == "x-1"
@@ -79,6 +81,8 @@ class TestToV2:
 
 
 class TestToV1:
+    """A version 2 agent, and a version 1 client."""
+
     def test_chunks_pass_and_a_whole_message_is_told_in_chunks(self) -> None:
         live = LiveToV1()
         piece = chunk("agent_message_chunk", "Hel", messageId="m")
