@@ -42,3 +42,22 @@ def drive(script: str, agent: tuple[str, ...], folder: Path) -> None:
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
 def test_a_client_of_version_1(agent: tuple[str, ...], tmp_path: Path) -> None:
     drive("v1_client.mjs", agent, tmp_path)
+
+
+FORMS = {
+    "translated": (),
+    "translated, complete": ("--offer", "all", "--memory", "memory"),
+    "native": ("--protocol", "2", "--memory", "memory"),
+    "native, forgetful": ("--protocol", "2", "--offer", "none"),
+}
+
+
+@pytest.mark.usefixtures("sdk")
+@pytest.mark.parametrize("agent", FORMS.values(), ids=FORMS.keys())
+def test_a_client_of_version_2(agent: tuple[str, ...], tmp_path: Path) -> None:
+    drive("v2_client.mjs", agent, tmp_path)
+
+
+@pytest.mark.usefixtures("sdk")
+def test_a_client_of_version_1_before_an_agent_of_version_2(tmp_path: Path) -> None:
+    drive("v1_client.mjs", ("--protocol", "2", "--only-v2", "--memory", "memory"), tmp_path)

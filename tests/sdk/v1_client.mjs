@@ -30,7 +30,10 @@ const PROTOCOL = {
     "session/set_mode": "zSetSessionModeResponse",
     "session/prompt": "zPromptResponse",
   },
-  notifications: { "session/update": "zSessionNotification" },
+  notifications: {
+    "session/update": "zSessionNotification",
+    "$/cancel_request": "zCancelRequestNotification",
+  },
   requests: { "session/request_permission": "zRequestPermissionRequest" },
 };
 

@@ -14,6 +14,7 @@ from rekindle.core.flow import (
     EndTurn,
     Failure,
     Flow,
+    LetGo,
     Pass,
     Pause,
     Question,
@@ -232,7 +233,7 @@ class Conductor:
             case TurnEnd():
                 running.until_us = self._host.at_us + question.patience_us
                 return not self._host.has_turn(question.session_id), None
-            case Tell() | Deliver() | Cancel() | DropQueued() | EndTurn() | Write():
+            case Tell() | Deliver() | Cancel() | DropQueued() | EndTurn() | LetGo() | Write():
                 self._host.do(question)
                 return True, None
             case _:

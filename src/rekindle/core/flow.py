@@ -127,6 +127,12 @@ class DropQueued(Struct, frozen=True):
     session_id: str
 
 
+class LetGo(Struct, frozen=True):
+    """Tell what was held back of a session while it was restored. Answered with None."""
+
+    session_id: str
+
+
 class EndTurn(Struct, frozen=True):
     """Answer the open prompts of a session in the agent's place. Answered with None."""
 
@@ -155,7 +161,7 @@ class Pause(Struct, frozen=True):
 ToRunner = Find | Pick | Known | Recall | Claim | Release | Erase | SameFolder | StartAgent
 """What the runner answers."""
 
-Deed = Tell | Deliver | Cancel | DropQueued | EndTurn | Write
+Deed = Tell | Deliver | Cancel | DropQueued | EndTurn | LetGo | Write
 """What is done at once."""
 
 Question = Ask | Pass | TurnEnd | Pause | ToRunner | Deed

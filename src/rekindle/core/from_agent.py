@@ -96,7 +96,9 @@ class FromAgent:
         if live.is_closed or (is_history and live.hearing is Hearing.SWALLOW):
             return
         if live.is_restoring:
-            live.held.append(line)
+            # Whether it is at work is told when it is restored, and by us.
+            if kind != methods.STATE_UPDATE:
+                live.held.append(line)
             return
         seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
         if kind == methods.SESSION_INFO_UPDATE:

@@ -15,6 +15,7 @@ from rekindle.core.flow import (
     Find,
     Flow,
     Known,
+    LetGo,
     Part,
     Pass,
     Recall,
@@ -119,6 +120,7 @@ def resume_v2(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         title = session.title if session is not None else None
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
         yield Tell(as_line(session_id, update) for update in updates)
+    yield LetGo(session_id)
     state = {"sessionUpdate": "state_update", "state": "running" if is_running else "idle"}
     yield Tell([as_line(session_id, state)])
     return _for_client(conn, params, result)

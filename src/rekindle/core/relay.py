@@ -20,6 +20,7 @@ from rekindle.core.flow import (
     Deliver,
     DropQueued,
     EndTurn,
+    LetGo,
     Refusal,
     Tell,
     ToRunner,
@@ -188,6 +189,9 @@ class Relay:
                 self._cancel(deed.session_id)
             case EndTurn():
                 self._end_turn(deed.session_id)
+            case LetGo():
+                for line in self._desk.conn.sessions.take_held_of(deed.session_id):
+                    self._from_agent(line)
             case DropQueued():
                 self._drop_queued(deed.session_id)
             case _:  # pragma: no cover - there is no other

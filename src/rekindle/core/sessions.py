@@ -141,6 +141,12 @@ class Sessions:
         """Return the sessions on which a version 2 agent is at work."""
         return [live for live in self._by_id.values() if live.is_working]
 
+    def take_held_of(self, session_id: str) -> list[bytes]:
+        """Return, and drop, what was held back of one session."""
+        live = self._by_id[session_id]
+        held, live.held = live.held, []
+        return held
+
     def take_held(self, *, are_all_named: bool) -> list[bytes]:
         """Return, and drop, what was held back and may now be said."""
         lines: list[bytes] = []
