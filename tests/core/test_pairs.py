@@ -1,0 +1,221 @@
+"""Replay equals live, whichever versions the client and the agent speak."""
+
+import json
+from typing import Any
+
+import pytest
+from editor_v2 import EditorV2
+from hypothesis import given, strategies as st
+
+from editor import Editor
+from playbook import Playbook
+from rekindle.core.replay import as_line
+from rekindle.model import Side
+
+Json = dict[str, Any]
+
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=4)
+TEXT = st.builds(lambda words: {"type": "text", "text": words}, WORDS)
+BLOCK = TEXT | st.just({"type": "resource_link", "name": "a", "uri": "file:///a"})
+NAMES = st.sampled_from(["1", "2"])
+KINDS = st.sampled_from(["agent_message_chunk", "agent_thought_chunk"])
+CONTENT = {"type": "content", "content": {"type": "text", "text": "x"}}
+
+
+def chunk(kind: str, block: Json, name: str | None) -> Json:
+    given_id = {} if name is None else {"messageId": f"{kind}-{name}"}
+    return {"sessionUpdate": kind, **given_id, "content": block}
+
+
+def call(kind: str, name: str, more: Json) -> Json:
+    return {"sessionUpdate": kind, "toolCallId": name, **more}
+
+
+DONE = {"title": "T", "status": "completed"}
+SHARED = [
+    st.just({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
+    st.just({"sessionUpdate": "session_info_update", "title": "Of the agent"}),
+    st.just({"sessionUpdate": "notice", "title": "x"}),
+    st.just({"sessionUpdate": "_own", "x": 1}),
+]
+PLAIN_V1 = [
+    st.builds(chunk, KINDS, BLOCK, st.none() | NAMES),
+    st.builds(
+        call,
+        st.sampled_from(["tool_call", "tool_call_update"]),
+        NAMES,
+        st.sampled_from(
+            [
+                DONE,
+                {**DONE, "kind": None, "content": [CONTENT]},
+                {**DONE, "content": [{"type": "diff", "path": "/a", "newText": "x"}]},
+                {**DONE, "locations": [{"path": "/a", "line": 3}]},
+            ]
+        ),
+    ),
+    st.builds(
+        lambda words: {
+            "sessionUpdate": "plan",
+            "entries": [{"content": words, "priority": "low", "status": "pending"}],
+        },
+        WORDS,
+    ),
+    st.just({"sessionUpdate": "current_mode_update", "currentModeId": "code"}),
+    st.just(
+        {
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": [{"name": "c", "description": "C", "input": {"hint": "h"}}],
+        }
+    ),
+    *SHARED,
+]
+ODD = st.just({"sessionUpdate": "odd", "x": 1})
+"""A kind that nobody knows. A version 1 client does not see it, and so joins what is around it."""
+PLAN_V2 = st.builds(
+    lambda words: {
+        "sessionUpdate": "plan_update",
+        "plan": {
+            "type": "items",
+            "planId": "p",
+            "entries": [{"content": words, "priority": "low", "status": "pending"}],
+        },
+    },
+    WORDS,
+)
+"""Of which a version 2 client has one in the session, and a version 1 client one in the turn."""
+ADDED_V2 = [
+    st.builds(chunk, KINDS, BLOCK, NAMES),
+    st.builds(
+        call,
+        st.just("tool_call_update"),
+        NAMES,
+        st.sampled_from(
+            [DONE, {**DONE, "content": [CONTENT]}, {**DONE, "locations": [{"path": "/a"}]}]
+        ),
+    ),
+    st.builds(call, st.just("tool_call_content_chunk"), NAMES, st.just({"content": CONTENT})),
+    st.just(
+        {
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": [{"type": "command", "name": "c", "description": "C"}],
+        }
+    ),
+    *SHARED,
+]
+TAKING_BACK_V2 = [
+    st.builds(
+        lambda kind, name, blocks: {
+            "sessionUpdate": kind.removesuffix("_chunk"),
+            "messageId": f"{kind}-{name}",
+            "content": blocks,
+        },
+        KINDS,
+        NAMES,
+        st.none() | st.lists(BLOCK, max_size=2),
+    ),
+    st.builds(call, st.just("tool_call_update"), NAMES, st.just({"content": None, "title": None})),
+]
+
+
+def turns_of(*updates: st.SearchStrategy[Json]) -> st.SearchStrategy[list[list[Json]]]:
+    return st.lists(st.lists(st.one_of(*updates), max_size=8), min_size=1, max_size=3)
+
+
+class Talk:
+    """A session between a client and an agent of these versions."""
+
+    def __init__(self, client: int, agent: int) -> None:
+        self.client, self.agent = client, agent
+        self.book = Playbook()
+        self.book.do_speaks(f"{client} {agent}")
+        self.book.do_agent("Fake")
+        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "A"}]}
+        opened = {"sessionId": "s"} | ({"modes": modes} if agent == 1 else {})
+        self.book.exchange("session/new", {"cwd": "/p", "mcpServers": []}, opened)
+
+    def heard(self) -> list[Json]:
+        """Return, and forget, the updates that the client got."""
+        lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
+        self.book.out.clear()
+        messages = [json.loads(line) for line in lines]
+        return [it["params"]["update"] for it in messages if it.get("method") == "session/update"]
+
+    def ask(self, method: str, **params: object) -> None:
+        """Let the client ask something."""
+        request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
+        self.book.receive(Side.CLIENT, [json.dumps(request)])
+
+    def turn(self, number: int, updates: list[Json]) -> list[Json]:
+        """Have a turn; return what the client was told."""
+        self.book.out.clear()
+        self.ask("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
+        asked = next(line for line in self.book.out if line.startswith("<a "))
+        own_id = json.loads(asked[3:])["id"]
+        if self.agent == 2:
+            self.say({"id": own_id, "result": {"messageId": f"u{number}"}})
+            blocks = [{"type": "text", "text": f"prompt {number}"}]
+            self.update(sessionUpdate="user_message", messageId=f"u{number}", content=blocks)
+            self.update(sessionUpdate="state_update", state="running")
+        for update in updates:
+            self.update(**update)
+        # A call that never ended is told as failed, which is meant.
+        for name in {it["toolCallId"] for it in updates if "toolCallId" in it}:
+            self.update(**call("tool_call_update", name, DONE))
+        if self.agent == 2:
+            self.update(sessionUpdate="state_update", state="idle", stopReason="end_turn")
+        else:
+            self.say({"id": own_id, "result": {"stopReason": "end_turn"}})
+        return self.heard()
+
+    def say(self, message: Json) -> None:
+        """Let the agent say something."""
+        self.book.receive(Side.AGENT, [json.dumps(message)])
+
+    def update(self, **update: object) -> None:
+        """Let the agent tell an update."""
+        self.book.receive(Side.AGENT, [as_line("s", update).decode()])
+
+    def replayed(self) -> list[Json]:
+        """Return what the client is told when it asks for the session."""
+        self.book.out.clear()
+        if self.client == 1:
+            self.ask("session/load", cwd="/p", mcpServers=[])
+        else:
+            self.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
+        return self.heard()
+
+
+def check(client: int, agent: int, turns: list[list[Json]]) -> None:
+    talk = Talk(client, agent)
+    live, told = (Editor(), Editor()) if client == 1 else (EditorV2(), EditorV2())
+    for number, updates in enumerate(turns):
+        if isinstance(live, Editor):
+            live.prompt([{"type": "text", "text": f"prompt {number}"}])
+        for update in talk.turn(number, updates):
+            live.apply(update)
+    for update in talk.replayed():
+        told.apply(update)
+    assert told.shown() == live.shown()
+    # What was never said to change is told with the state all the same.
+    assert told.state | live.state == told.state
+
+
+@pytest.mark.requirement(47)
+@given(turns_of(*PLAIN_V1, ODD))
+def test_version_2_client_and_version_1_agent(turns: list[list[Json]]) -> None:
+    check(2, 1, turns)
+
+
+@given(turns_of(*ADDED_V2, *TAKING_BACK_V2, PLAN_V2))
+def test_version_2_on_both_sides(turns: list[list[Json]]) -> None:
+    check(2, 2, turns)
+
+
+@given(turns_of(*ADDED_V2))
+def test_version_1_client_and_version_2_agent(turns: list[list[Json]]) -> None:
+    check(1, 2, turns)
+
+
+@given(turns_of(*PLAIN_V1))
+def test_version_1_on_both_sides(turns: list[list[Json]]) -> None:
+    check(1, 1, turns)
