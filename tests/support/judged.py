@@ -17,12 +17,15 @@ class JudgedPlaybook(Playbook):
 
     def __init__(self) -> None:
         self.complaints: list[str] = []
+        self.made_up: set[str] = set()
         super().__init__()
 
     def start(self) -> None:
         """Begin with connections on which nothing was said."""
         super().start()
         self.judges = {side: Judge() for side in Side}
+        for judge in self.judges.values():
+            judge.kinds = self.made_up  # what an agent makes up may be passed on, or told again
         self.received: set[bytes] = set()
 
     def receive(self, side: Side, lines: list[str]) -> None:
@@ -32,8 +35,6 @@ class JudgedPlaybook(Playbook):
             for message in messages(line):
                 self.received |= {line.encode(), json.dumps(message).encode()}
                 self.judges[side].hear(side, message)
-        # What an agent makes up may be passed on.
-        self.judges[side.peer].kinds |= self.judges[side].kinds
         super().receive(side, whole)
 
     def sent(self, to: Side, line: bytes) -> None:
