@@ -32,13 +32,16 @@ class JudgedPlaybook(Playbook):
         """Hear what one read brings."""
         whole = [complete(line) for line in lines]
         for line in whole:
+            self.received.add(line.encode())
             for message in messages(line):
-                self.received |= {line.encode(), json.dumps(message).encode()}
+                self.received.add(json.dumps(message).encode())
                 self.judges[side].hear(side, message)
         super().receive(side, whole)
 
     def sent(self, to: Side, line: bytes) -> None:
         """Judge a line, unless it is passed on as it came."""
+        if line not in self.received and not messages(line.decode()):
+            self.complaints.append(f"no JSON in {line.decode()}")
         for message in messages(line.decode()):
             if line in self.received:
                 self.judges[to].hear(to.peer, message)
