@@ -133,6 +133,8 @@ def test_what_an_agent_made_up_may_be_passed_on() -> None:
     judge = Judge()
     judge.hear(AGENT, update("made_up", x=1))
     assert judge.complaints(AGENT, update("made_up", x=2)) == []
+    judge.hear(AGENT, update("agent_message", messageId="m"))
+    assert judge.complaints(AGENT, update("agent_message", messageId="m"))
 
 
 def test_missing_schemas_are_a_reason_to_skip_but_not_in_ci(

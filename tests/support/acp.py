@@ -31,12 +31,12 @@ class Client:
     """
 
     def __init__(self, *command: str | Path, read: bool = True) -> None:
+        self._is_judged = command[: len(REKINDLE)] == REKINDLE and not why_missing()
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         self.passed: list[Json] = []
         self.skips_plain_text = False
         self.excused: set[str] = set()
-        self._is_judged = command[: len(REKINDLE)] == REKINDLE and not why_missing()
         self._judge = Judge()
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._ids = 0

@@ -17,27 +17,31 @@ class JudgedPlaybook(Playbook):
 
     def __init__(self) -> None:
         self.complaints: list[str] = []
+        self.made_up: set[str] = set()
         super().__init__()
 
     def start(self) -> None:
         """Begin with connections on which nothing was said."""
         super().start()
         self.judges = {side: Judge() for side in Side}
+        for judge in self.judges.values():
+            judge.kinds = self.made_up  # what an agent makes up may be passed on, or told again
         self.received: set[bytes] = set()
 
     def receive(self, side: Side, lines: list[str]) -> None:
         """Hear what one read brings."""
         whole = [complete(line) for line in lines]
         for line in whole:
+            self.received.add(line.encode())
             for message in messages(line):
-                self.received |= {line.encode(), json.dumps(message).encode()}
+                self.received.add(json.dumps(message).encode())
                 self.judges[side].hear(side, message)
-        # What an agent makes up may be passed on.
-        self.judges[side.peer].kinds |= self.judges[side].kinds
         super().receive(side, whole)
 
     def sent(self, to: Side, line: bytes) -> None:
         """Judge a line, unless it is passed on as it came."""
+        if line not in self.received and not messages(line.decode()):
+            self.complaints.append(f"no JSON in {line.decode()}")
         for message in messages(line.decode()):
             if line in self.received:
                 self.judges[to].hear(to.peer, message)

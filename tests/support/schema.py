@@ -45,8 +45,8 @@ def complaints(
 ) -> list[str]:
     """Say what is wrong with a message that `by` has written.
 
-    `request` is what it answers, if it is a response. `kinds` are kinds of updates that no
-    schema knows, and that may be sent all the same.
+    `request` is what it answers, if it is a response. `kinds` are kinds of updates that may be
+    sent although no schema knows them.
     """
     if message.get("jsonrpc") != "2.0":
         return ['jsonrpc: must be "2.0"']
@@ -69,7 +69,7 @@ def of_call(version: int, by: Side, message: Json, kinds: Collection[str]) -> li
     if kind := kind_of(message):
         known = [(it, name) for it, name in known if kind in it.kinds]
         if not known:
-            may_be = kind in kinds or (version > 1 and is_free(kind))
+            may_be = is_made_up(kind) and (kind in kinds or (version > 1 and is_free(kind)))
             return [] if may_be else [f"params.update: version {version} has no {kind}"]
     return first(partial(it.wrong, name, params, "params") for it, name in known)
 
@@ -145,6 +145,11 @@ class Schema:
 def schemas(version: int) -> tuple[Schema, ...]:
     """Return the schemas of a version, the stable one first."""
     return tuple(Schema(SDK / "schema" / f"v{version}" / file) for file in FILES)
+
+
+def is_made_up(kind: str) -> bool:
+    """Tell whether a kind of update is one of no version: one of another version is no excuse."""
+    return not any(kind in it.kinds for version in (1, 2) for it in schemas(version))
 
 
 def knowing(version: int, side: Side, method: str, what: str) -> list[tuple[Schema, str]]:
