@@ -1,4 +1,4 @@
-"""What version 1 of the protocol demands of whoever stands between a client and an agent.
+"""What the protocol demands of whoever stands between a client and an agent.
 
 The numbers are those of our checklist of the specification. Tests name them with
 `@pytest.mark.requirement(13, 14)`, golden transcripts with `meets 13 14`; `test_requirements.py`
@@ -46,4 +46,25 @@ REQUIREMENTS = {
     38: "errors have the codes of the specification",
     39: "an unknown session is -32002, whatever the agent calls it",
     40: "authentication passes untouched, and its demand reaches the client",
+    41: "version 2: what `initialize` tells works",
+    42: "what version 2 does not have is not there",
+    43: "MCP servers may be left out, and modes are options",
+    44: "a resume replays what it is asked to, and nothing unasked",
+    45: "a cursor that is not known is refused",
+    46: "every message that is replayed has an id",
+    47: "whole messages replace, chunks append, null clears",
+    48: "the answer to a resume may carry options, and carries no modes",
+    49: "a prompt is answered when it is taken, and the state tells the rest",
+    50: "a cancel ends in the state idle, after all updates",
+    51: "tool calls are told by updates alone",
+    52: "terminals are replayed as they are now",
+    53: "plans have ids, and are told whole",
+    54: "questions have a title, and what is not known is no consent",
+    55: "kinds that are not known are kept",
+    56: "times have a zone",
+    57: "MCP servers say their type",
+    58: "a batch is taken apart, and none is ever sent",
+    59: "request ids are strings or whole numbers",
+    60: "signing in is mapped between the versions",
+    61: "a notice is never replayed",
 }

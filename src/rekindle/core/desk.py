@@ -53,8 +53,6 @@ class Desk:
         """Send a line to the agent; nothing goes to one that is no more."""
         if self.ended is None or self.conn.agent.is_running:
             self.step.to_agent.append(line)
-        elif not self.can_go_on:
-            self.answer_all_for_agent(self.ended)
 
     def see(self, side: Side, line: bytes, message: Message) -> None:
         """Record what there is to record of a line."""
@@ -113,12 +111,11 @@ class Desk:
     def end_turn(self, session_id: str, outcome: dict[str, Any]) -> None:
         """Tell a client of the other version how a turn has ended, as it expects to be told."""
         live = self.conn.sessions.get(session_id)
-        if live is not None:
-            live.is_working = False
         if self.conn.client_protocol > 1:
             state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
             self.tell(as_line(session_id, state))
         elif live is not None and live.open_prompt is not None:
+            live.is_working = False
             told = {name: outcome[name] for name in ("result", "error") if name in outcome}
             answer = {"jsonrpc": "2.0", "id": Raw(live.open_prompt), **told}
             live.open_prompt = None

@@ -108,12 +108,11 @@ def request_for_agent(conn: Connection, live: Live | None, line: bytes) -> bytes
 
 
 def _to_v1(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
-    if method == methods.SET_CONFIG_OPTION:
-        own = live.to_v2.options if live is not None and live.to_v2 is not None else []
+    if method == methods.SET_CONFIG_OPTION and live is not None and live.to_v2 is not None:
+        own = live.to_v2.options
         is_own = any(config_id(table(option)) == params.get("configId") for option in own)
         if params.get("configId") == MODE and not is_own:
-            if live is not None and live.to_v2 is not None:
-                live.to_v2.wanted_mode = params.get("value")
+            live.to_v2.wanted_mode = params.get("value")
             rest = {"sessionId": params.get("sessionId"), "modeId": params.get("value")}
             return methods.SET_MODE, rest
         return method, setting_to_v1(params)
@@ -134,11 +133,10 @@ def _to_v2(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
 def answer_for_client(conn: Connection, live: Live | None, asked: str, line: bytes) -> bytes:
     """Return the agent's answer to a request of the client's, in the client's version."""
     whole = members(line) or {}
-    if "error" in whole or asked not in {methods.SET_MODE, methods.SET_CONFIG_OPTION}:
+    is_setting = asked in {methods.SET_MODE, methods.SET_CONFIG_OPTION}
+    if live is None or not is_setting or "error" in whole:
         return line
     result = table(whole.get("result"))
-    if live is None:
-        return line
     if conn.client_protocol > 1:
         translator = to_v2(conn, live)
         translator.learn(result)

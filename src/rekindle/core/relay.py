@@ -33,7 +33,14 @@ from rekindle.core.sessions import Live
 from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
-from rekindle.wire.envelope import REQUEST_CANCELLED, error_response, notification, peek, response
+from rekindle.wire.envelope import (
+    REQUEST_CANCELLED,
+    Message,
+    error_response,
+    notification,
+    peek,
+    response,
+)
 
 
 class Relay:
@@ -226,14 +233,10 @@ class Relay:
             self._desk.send(line)
 
     def _drop_queued(self, session_id: str) -> None:
-        live = self._desk.conn.sessions.get(session_id)
-        queued = live.queued if live is not None else []
-        for line in queued:
-            message = peek(line)
-            if message is not None and isinstance(message.id, Raw):
-                words = "the session was closed before the prompt could be taken"
-                self._desk.tell(error_response(message.id, REQUEST_CANCELLED, words))
-        queued.clear()
+        for line in self._desk.conn.sessions.take_queued_of(session_id):
+            message = peek(line) or Message()
+            words = "the session was closed before the prompt could be taken"
+            self._desk.tell(error_response(message.id or None, REQUEST_CANCELLED, words))
 
     def _end_turn(self, session_id: str) -> None:
         for asked in self._desk.conn.requests.settle(Side.CLIENT, methods.PROMPT, session_id):

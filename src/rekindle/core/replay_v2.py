@@ -13,7 +13,6 @@ from rekindle.core.items import (
     Handover,
     Item,
     Message,
-    Other,
     Plan,
     Role,
     Terminal,
@@ -95,7 +94,7 @@ def _item(
         case Gap():
             words = f"[{item.lost} entries are missing here: they could not be recorded]"
             yield _said(f"rekindle-{item.seq}", words)
-        case Other():
+        case _:
             kind = str(item.update.get("sessionUpdate"))
             is_free = kind.startswith("_") or kind in _OF_VERSION_2
             yield {**item.update, "sessionUpdate": kind if is_free else f"_{kind}"}

@@ -147,6 +147,12 @@ class Sessions:
         held, live.held = live.held, []
         return held
 
+    def take_queued_of(self, session_id: str) -> list[bytes]:
+        """Return, and drop, the prompts that wait in one session."""
+        live = self._by_id[session_id]
+        queued, live.queued = live.queued, []
+        return queued
+
     def take_held(self, *, are_all_named: bool) -> list[bytes]:
         """Return, and drop, what was held back and may now be said."""
         lines: list[bytes] = []

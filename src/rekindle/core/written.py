@@ -54,12 +54,10 @@ def without_secrets(params: dict[str, Any]) -> dict[str, Any]:
     environment, arguments, headers and addresses of MCP servers, and `_meta`.
     """
     kept = {name: params[name] for name in _HARMLESS if name in params}
-    if "mcpServers" in params:
-        servers = [table(server) for server in rows(params["mcpServers"])]
-        kept["mcpServers"] = [
-            {name: server[name] for name in ("type", "name") if name in server}
-            for server in servers
-        ]
+    servers = [table(server) for server in rows(params.get("mcpServers"))]
+    kept["mcpServers"] = [
+        {name: server[name] for name in ("type", "name") if name in server} for server in servers
+    ]
     return kept
 
 

@@ -95,6 +95,8 @@ class TestToV1:
             {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": blocks[1]},
         ]
         assert live.update({**whole, "content": blocks}) == []
+        pieces = [{"type": "text", "text": words} for words in ("Hel", "lo")]
+        assert live.update({**whole, "content": [*pieces, blocks[1]]}) == []
 
     def test_what_is_taken_back_is_told_beside_it(self) -> None:
         live = LiveToV1()
