@@ -39,6 +39,8 @@ class Seen(Struct):
 
     updates: list[Json] = []
     named: Named | None = None
+    message_id: str | None = None
+    """The id under which the client is told what had none."""
 
 
 def setup_for_agent(conn: Connection, setup: Json) -> Json:
@@ -92,7 +94,8 @@ def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
     """Return an update of the agent's as the client gets to see it."""
     if conn.client_protocol > 1:
         told, named = to_v2(conn, live).update(update)
-        return Seen([told], named)
+        made_id = None if "messageId" in update else told.get("messageId")
+        return Seen([told], named, made_id)
     return Seen(to_v1(conn, live).update(update))
 
 

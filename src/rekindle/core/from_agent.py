@@ -8,6 +8,7 @@ from rekindle.core.dialect import answer_for_client, question_for_client, update
 from rekindle.core.replay import as_line
 from rekindle.core.requests import OpenRequest
 from rekindle.core.sessions import Hearing, Live
+from rekindle.core.streak import Streak
 from rekindle.core.translate.endings import ending_to_v1
 from rekindle.model import NOBODY, Opened, Side
 from rekindle.wire import methods
@@ -106,7 +107,7 @@ class FromAgent:
         if kind == methods.STATE_UPDATE:
             self._take_state(live, seen)
         if self._desk.conn.is_translating:
-            self._translate(live, kind, seen)
+            self._translate(live, kind, seen, line)
         else:
             self._pass_on(live, kind, seen, line)
         if kind == methods.STATE_UPDATE and not live.is_working:
@@ -132,7 +133,7 @@ class FromAgent:
                 self._desk.end_turn(live.id, ending_to_v1(state))
             self.has_turn_ended = True
 
-    def _translate(self, live: Live, kind: str, line: bytes) -> None:
+    def _translate(self, live: Live, kind: str, line: bytes, as_said: bytes) -> None:
         """Record an update as it is, and tell it to the client in its version."""
         desk = self._desk
         if desk.recording.takes_echo(live.id, kind, line):
@@ -144,9 +145,15 @@ class FromAgent:
             desk.recording.named(live.id, seen.named.kind, seen.named.message_id)
         desk.recording.update(live.id, kind, line, line)
         desk.recording.end_streak()
-        if live.hearing is not Hearing.LEARN or kind in methods.STATE_KINDS:
-            for told in seen.updates:
-                desk.tell(as_line(live.id, told))
+        if live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS:
+            return
+        for told in seen.updates:
+            desk.tell(as_line(live.id, told))
+        if kind in methods.CHUNK_KINDS:
+            # More of the same needs no more than the id that this one got.
+            streak = Streak.after(line, live.id, kind, as_said, seen.message_id)
+            listener = live.to_v1.hear if live.to_v1 is not None else None
+            desk.recording.go_on_as(streak, live.id, listener)
 
     # -- all else -----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ go by the client's name for them here, and lines are as the client sees them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct
@@ -105,6 +105,7 @@ class Recording:
         self._open: _OpenStretch | None = None
         self._streak: Streak | None = None
         self._streak_session = ""
+        self._listener: Callable[[bytes], None] | None = None
 
     def begin(self, step: Step, at_us: int) -> None:
         """Start on what one read brought."""
@@ -135,9 +136,17 @@ class Recording:
         count = streak.covers(lines) if streak is not None else 0
         if streak is None or not count:
             return None
-        seen = streak.as_seen(lines)
-        self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, seen, count)
-        return seen
+        kept = streak.as_kept(lines)
+        self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, kept, count)
+        if self._listener is not None:
+            self._listener(kept)
+        return streak.as_seen(lines)
+
+    def go_on_as(
+        self, streak: Streak | None, session_id: str, listener: Callable[[bytes], None] | None
+    ) -> None:
+        """Let more of the same go this way; `listener` is told of the lines that do."""
+        self._streak, self._streak_session, self._listener = streak, session_id, listener
 
     def end_streak(self) -> None:
         """Let the next update be looked at anew, because something else has happened."""
@@ -164,8 +173,7 @@ class Recording:
         elif kind in methods.TOOL_CALL_KINDS and b'"terminal"' in line:
             self._meet_terminals(live, line)
         elif kind and kind not in methods.STATE_KINDS:
-            self._streak = Streak.after(line, session_id, kind, as_said)
-            self._streak_session = session_id
+            self.go_on_as(Streak.after(line, session_id, kind, as_said), session_id, None)
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
         return True
 

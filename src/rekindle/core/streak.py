@@ -8,46 +8,71 @@ search; a line that begins in any other way is read as usual.
 
 import re
 
+from rekindle.wire.envelope import encode
+
 _BEGINNING = re.compile(
     rb'\{[^{}]*"method":"session/update"[^{}]*"params":\{[^{}]*"sessionId":"([^"\\]*)"[^{}]*'
     rb'"update":\{"sessionUpdate":"([^"\\]*)"'
 )
 
 
-class Streak:
-    """The beginning that lines of one streak share."""
+_ID = b'"messageId":'
 
-    def __init__(self, beginning: bytes, seen_as: bytes) -> None:
-        self._first = beginning
-        self._next = b"\n" + beginning
-        self._seen_as = seen_as
+
+class Streak:
+    """The beginning that lines of one streak share, as each side has it.
+
+    `said` is the agent's, `kept` goes into the record, `seen` to the client; they differ where
+    the agent calls the session otherwise, or speaks another version.
+    """
+
+    def __init__(self, said: bytes, kept: bytes, seen: bytes) -> None:
+        self._first = said
+        self._next = b"\n" + said
+        self._kept = kept
+        self._seen = seen
+        # A line with an id of its own would get a second one.
+        self._must_lack = _ID if _ID in seen else None
 
     @classmethod
-    def after(cls, line: bytes, session_id: str, kind: str, as_said: bytes) -> "Streak | None":
+    def after(
+        cls, line: bytes, session_id: str, kind: str, as_said: bytes, message_id: str | None = None
+    ) -> "Streak | None":
         """Return the streak that an update begins; None if its beginning does not tell all.
 
         The agent may call the session otherwise than the client does: `as_said` is its line.
-
+        With `message_id`, the client is told each line under this id, which it does not have.
         The method, the session and the kind must stand in this order, with nothing nested
         between them. An agent that writes otherwise is only slower.
         """
         beginning = _BEGINNING.match(line)
         if beginning is None or beginning.groups() != (session_id.encode(), kind.encode()):
             return None
+        kept = beginning[0]
+        seen = kept if message_id is None else kept + b"," + _ID + encode(message_id)
         if as_said is line:
-            return cls(beginning[0], beginning[0])
+            return cls(kept, kept, seen)
         said = _BEGINNING.match(as_said)
-        return None if said is None else cls(said[0], beginning[0])
+        return None if said is None else cls(said[0], kept, seen)
 
     def covers(self, lines: bytes) -> int:
         """Return how many lines, joined by newlines, these are; 0 if not all are of the streak."""
         if not lines.startswith(self._first):
             return 0
+        if self._must_lack is not None and self._must_lack in lines:
+            return 0
         newlines = lines.count(b"\n")
         return newlines + 1 if newlines == lines.count(self._next) else 0
 
+    def as_kept(self, lines: bytes) -> bytes:
+        """Return lines of the streak as they are recorded."""
+        return self._begun_with(self._kept, lines)
+
     def as_seen(self, lines: bytes) -> bytes:
         """Return lines of the streak as the client sees them."""
-        if self._seen_as == self._first:
+        return self._begun_with(self._seen, lines)
+
+    def _begun_with(self, beginning: bytes, lines: bytes) -> bytes:
+        if beginning == self._first:
             return lines
-        return (b"\n" + lines).replace(self._next, b"\n" + self._seen_as)[1:]
+        return (b"\n" + lines).replace(self._next, b"\n" + beginning)[1:]

@@ -31,6 +31,7 @@ GONE_IN_V2 = frozenset({LOAD, SET_MODE, SET_MODEL, AUTHENTICATE, LOGOUT})
 LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
 
 AGENT_MESSAGE_KINDS = frozenset({"agent_message", "agent_message_chunk"})
+CHUNK_KINDS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 TOOL_CALL_KINDS = frozenset({"tool_call", "tool_call_update"})
 USER_MESSAGE_KINDS = frozenset({"user_message", "user_message_chunk"})
 

@@ -14,7 +14,7 @@ from rekindle.core.translate.commands import commands_to_v1
 from rekindle.core.translate.options import modes_to_v1, options_to_v1
 from rekindle.core.translate.plans import plan_to_v1
 from rekindle.core.translate.tool_calls import call_to_v1
-from rekindle.wire.envelope import rows, table, text
+from rekindle.wire.envelope import members, rows, table, text
 
 Json = dict[str, Any]
 
@@ -25,6 +25,8 @@ _WHOLE = {
 }
 _CHUNKS = frozenset(_WHOLE.values())
 _SAME = frozenset({"session_info_update", "usage_update"})
+
+_MESSAGES_KEPT = 8
 
 
 class _Call(Struct):
@@ -39,6 +41,7 @@ class LiveToV1:
     def __init__(self, *, with_booleans: bool = False) -> None:
         self._with_booleans = with_booleans
         self._said: dict[str, list[Any]] = {}
+        self._passed: list[bytes] = []
         self._calls: dict[str, _Call] = {}
         self._terminals: dict[str, bytes] = {}
         self._mode: object = None
@@ -69,6 +72,22 @@ class LiveToV1:
             case _:
                 return self._message_or_other(kind, update, rest)
 
+    def hear(self, lines: bytes) -> None:
+        """Take notice of chunks that pass by as they are. They are read when there is need."""
+        self._passed.append(lines)
+
+    def _read_passed(self) -> None:
+        passed, self._passed = self._passed, []
+        for line in b"\n".join(passed).split(b"\n") if passed else []:
+            update = table(table((members(line) or {}).get("params")).get("update"))
+            self._say(text(update.get("messageId")) or "", update.get("content"))
+
+    def _say(self, message_id: str, block: object) -> None:
+        self._said.setdefault(message_id, []).append(block)
+        while len(self._said) > _MESSAGES_KEPT:
+            # What is said anew of an older one is told beside it.
+            del self._said[next(iter(self._said))]
+
     def show_terminal(self, terminal_id: str) -> str:
         """Return what a terminal has put out, as text that harms nobody.
 
@@ -81,7 +100,8 @@ class LiveToV1:
     def _message_or_other(self, kind: str, update: Json, rest: Json) -> list[Json]:
         message_id = text(rest.get("messageId")) or ""
         if kind in _CHUNKS:
-            self._said.setdefault(message_id, []).append(rest.get("content"))
+            self._read_passed()
+            self._say(message_id, rest.get("content"))
             return [update]
         if kind in _WHOLE:
             return self._whole(_WHOLE[kind], message_id, rest)
@@ -93,6 +113,7 @@ class LiveToV1:
     def _whole(self, kind: str, message_id: str, rest: Json) -> list[Json]:
         if "content" not in rest:
             return []
+        self._read_passed()
         blocks = rows(rest["content"])
         said = self._said.get(message_id, [])
         self._said[message_id] = blocks
