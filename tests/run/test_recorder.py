@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from acp import EXAMPLE_AGENT, Client
+from rekindle.errors import SessionNotFound, StoreUnavailable
 from rekindle.model import Kind, Opened, Page, Side, Stretch
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
@@ -113,7 +114,8 @@ def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) 
     path.mkdir()
     recorder = Recorder(lambda: SqliteStore(path), heard)
     recorder.record(said(b"1"), sync=True)
-    assert not recorder.has("s")
+    with pytest.raises(StoreUnavailable, match="does not work"):
+        recorder.ask(lambda store: store.session("s"))
     path.rmdir()
     recorder.catch_up()
     recorder.close()
@@ -129,11 +131,11 @@ def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> N
     assert heard.told[1:] == ["2 entries could not be recorded and are lost"]
 
 
-def test_a_recorder_knows_what_it_has(recorder: Recorder) -> None:
-    assert not recorder.has("s")
+def test_a_recorder_can_be_asked(recorder: Recorder) -> None:
     recorder.record(said(b"1"), sync=False)
-    assert recorder.has("s")
-    assert not recorder.has("t")
+    assert recorder.ask(lambda store: store.session("s")).last_seq == 1
+    with pytest.raises(SessionNotFound):
+        recorder.ask(lambda store: store.session("t"))
 
 
 def test_nothing_to_record_is_nothing_to_do(recorder: Recorder, heard: Heard) -> None:

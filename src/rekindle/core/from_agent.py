@@ -151,7 +151,9 @@ class FromAgent:
             desk.tell(as_line(live.id, told))
         if kind in methods.CHUNK_KINDS:
             # More of the same needs no more than the id that this one got.
-            streak = Streak.after(line, live.id, kind, as_said, seen.message_id)
+            made_id = seen.message_id
+            needs_ids = made_id is None and desk.conn.client_protocol > 1
+            streak = Streak.after(line, live.id, kind, as_said, made_id, must_have_ids=needs_ids)
             listener = live.to_v1.hear if live.to_v1 is not None else None
             desk.recording.go_on_as(streak, live.id, listener)
 

@@ -26,22 +26,31 @@ class Streak:
     the agent calls the session otherwise, or speaks another version.
     """
 
-    def __init__(self, said: bytes, kept: bytes, seen: bytes) -> None:
+    def __init__(self, said: bytes, kept: bytes, seen: bytes, *, must_have_ids: bool) -> None:
         self._first = said
         self._next = b"\n" + said
         self._kept = kept
         self._seen = seen
         # A line with an id of its own would get a second one.
-        self._must_lack = _ID if _ID in seen else None
+        self._must_lack_ids = _ID in seen
+        self._must_have_ids = must_have_ids
 
     @classmethod
-    def after(
-        cls, line: bytes, session_id: str, kind: str, as_said: bytes, message_id: str | None = None
+    def after(  # noqa: PLR0913 - what decides
+        cls,
+        line: bytes,
+        session_id: str,
+        kind: str,
+        as_said: bytes,
+        message_id: str | None = None,
+        *,
+        must_have_ids: bool = False,
     ) -> "Streak | None":
         """Return the streak that an update begins; None if its beginning does not tell all.
 
         The agent may call the session otherwise than the client does: `as_said` is its line.
-        With `message_id`, the client is told each line under this id, which it does not have.
+        With `message_id`, the client is told each line under this id, which it does not have;
+        with `must_have_ids`, all lines must have one.
         The method, the session and the kind must stand in this order, with nothing nested
         between them. An agent that writes otherwise is only slower.
         """
@@ -51,18 +60,20 @@ class Streak:
         kept = beginning[0]
         seen = kept if message_id is None else kept + b"," + _ID + encode(message_id)
         if as_said is line:
-            return cls(kept, kept, seen)
+            return cls(kept, kept, seen, must_have_ids=must_have_ids)
         said = _BEGINNING.match(as_said)
-        return None if said is None else cls(said[0], kept, seen)
+        return None if said is None else cls(said[0], kept, seen, must_have_ids=must_have_ids)
 
     def covers(self, lines: bytes) -> int:
         """Return how many lines, joined by newlines, these are; 0 if not all are of the streak."""
         if not lines.startswith(self._first):
             return 0
-        if self._must_lack is not None and self._must_lack in lines:
+        if self._must_lack_ids and _ID in lines:
             return 0
-        newlines = lines.count(b"\n")
-        return newlines + 1 if newlines == lines.count(self._next) else 0
+        count = lines.count(b"\n") + 1
+        if self._must_have_ids and lines.count(_ID) != count:
+            return 0
+        return count if count == lines.count(self._next) + 1 else 0
 
     def as_kept(self, lines: bytes) -> bytes:
         """Return lines of the streak as they are recorded."""
