@@ -11,14 +11,14 @@ from rekindle.core.params import invalid
 from rekindle.core.replay import message_id
 from rekindle.core.transcript import Transcript
 from rekindle.wire import methods
-from rekindle.wire.envelope import table
+from rekindle.wire.envelope import table, text
 
 _MESSAGE, _TURNS, _SEQ = CURSORS
 
 
 def check_cursor(cursor: object) -> None:
     """Raise Refusal if a cursor is of no kind that is known."""
-    if table(cursor).get("type") not in {"start", *CURSORS}:
+    if text(table(cursor).get("type")) not in {"start", *CURSORS}:
         raise _refused(cursor, "is no place to replay from that is known here")
 
 
@@ -32,7 +32,7 @@ def turns_from(cursor: object, transcript: Transcript) -> list[Turn]:
             return _from_message(told, transcript)
         case _ if told.get("type") == _TURNS:
             count = _number(told, "last")
-            return transcript.turns[len(transcript.turns) - count :] if count else []
+            return transcript.turns[max(len(transcript.turns) - count, 0) :] if count else []
         case _:
             return _since(transcript, _number(told, "seq"))
 

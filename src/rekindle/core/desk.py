@@ -99,8 +99,14 @@ class Desk:
 
     def cut_off(self, live: Live, ended: AgentEnded) -> None:
         """End a turn whose prompt a version 2 agent has taken, and whose end it did not live to."""
+        self._end_for_agent(live, {"error": ended.error(methods.PROMPT)})
+
+    def call_off(self, live: Live) -> None:
+        """End a turn that a version 2 agent was asked to cancel, and did not."""
+        self._end_for_agent(live, {"result": {"stopReason": "cancelled"}})
+
+    def _end_for_agent(self, live: Live, outcome: dict[str, Any]) -> None:
         live.is_working = False
-        outcome = {"error": ended.error(methods.PROMPT)}
         self.recording.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
         if self.conn.is_translating:
             self.end_turn(live.id, outcome)

@@ -13,8 +13,10 @@ from rekindle.core.translate.endings import ending_to_v1
 from rekindle.model import NOBODY, Opened, Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
+    METHOD_NOT_FOUND,
     Message,
     encode,
+    error_response,
     members,
     peek,
     response,
@@ -181,6 +183,11 @@ class FromAgent:
         if live is not None and live.is_closed and method == methods.REQUEST_PERMISSION:
             desk.send(response(request_id, CANCELLED))
             return
+        if desk.conn.client_protocol > 1 and method.startswith(("fs/", "terminal/")):
+            # Version 2 clients have neither files nor terminals to offer.
+            words = f"this client has no {method}"
+            desk.send(error_response(request_id, METHOD_NOT_FOUND, words))
+            return
         told_as = request_id
         if desk.conn.agent.generation:
             # An answer to what an agent before this one had asked must not be taken for its own.
@@ -200,7 +207,10 @@ class FromAgent:
         desk = self._desk
         asked = desk.recording.response(Side.AGENT, request_id, message, line)
         if asked is not None and asked.method == methods.PROMPT and message.error is not UNSET:
-            self._turn_failed(desk.conn.sessions.get(asked.session_id))
+            live = desk.conn.sessions.get(asked.session_id)
+            self._turn_failed(live)
+            if live is not None and live.is_working:
+                live.is_working, self.has_turn_ended = False, True
         if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
             return None
         if asked is not None and desk.conn.is_translating:
@@ -234,7 +244,8 @@ class FromAgent:
         """Tell whether a member of a batch needs more than to be passed on."""
         live = self._desk.conn.sessions.of_agent(message.session_id)
         is_plain = live is None or (live.agent_id == live.id and live.hearing is Hearing.LIVE)
-        return not is_plain or self._conductor.expects(message)
+        is_v1 = self._desk.conn.client_protocol == self._desk.conn.agent.own.protocol == 1
+        return not is_plain or not is_v1 or self._conductor.expects(message)
 
 
 def _with_own_words(live: Live, line: bytes) -> bytes:

@@ -122,8 +122,11 @@ class FromClient:
         conn = self._desk.conn
         if not conn.is_translating:
             return line
-        if conn.client_protocol > 1 and asked.session_id is not None:
-            self._desk.tell(as_line(asked.session_id, RUNNING))
+        session_id = asked.session_id
+        is_waiting = conn.requests.is_asked(methods.REQUEST_PERMISSION, session_id)
+        is_running = session_id is not None and conn.requests.is_open(methods.PROMPT, session_id)
+        if conn.client_protocol > 1 and session_id is not None and is_running and not is_waiting:
+            self._desk.tell(as_line(session_id, RUNNING))
         return outcome_for_agent(conn, line)
 
     def _is_late(self, request_id: Raw) -> bool:
@@ -167,7 +170,8 @@ class FromClient:
         """Tell whether a member of a batch needs more than to be passed on."""
         live = self._desk.conn.sessions.get(message.session_id)
         has_two_names = live is not None and live.agent_id != live.id
-        is_alone = not self._desk.conn.agent.is_running
+        conn = self._desk.conn
+        is_alone = not conn.agent.is_running or conn.is_translating
         return message.method in _NEEDING_PARAMS or has_two_names or is_alone
 
     def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:

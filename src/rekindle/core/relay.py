@@ -29,7 +29,6 @@ from rekindle.core.flow import (
 from rekindle.core.from_agent import CANCELLED, FromAgent
 from rekindle.core.from_client import FromClient
 from rekindle.core.opening import is_at_work
-from rekindle.core.sessions import Live
 from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
@@ -122,6 +121,9 @@ class Relay:
         self._desk.recording.end_streak()
 
     def _finish(self) -> Step:
+        for live in self._desk.conn.sessions.with_queued():
+            if not self.has_turn(live.id) and not self._conductor.is_busy(live.id):
+                self._client.take(live.queued.pop(0))
         self._client.release()
         self._desk.recording.finish()
         self._desk.step.wake_us = self._conductor.next_us
@@ -141,12 +143,6 @@ class Relay:
                 self._desk.tell_title(live)
                 live.is_handing_over = False
             self._conductor.turn_ended()
-            self._release_queued(live)
-
-    def _release_queued(self, live: Live | None) -> None:
-        """Take the next prompt that waited for the turn's end."""
-        if live is not None and live.queued and not live.is_closed:
-            self._client.take(live.queued.pop(0))
 
     # -- for the flows ------------------------------------------------------------------
 
@@ -239,5 +235,8 @@ class Relay:
             self._desk.tell(error_response(message.id or None, REQUEST_CANCELLED, words))
 
     def _end_turn(self, session_id: str) -> None:
+        live = self._desk.conn.sessions.get(session_id)
+        if live is not None and live.is_working:
+            self._desk.call_off(live)
         for asked in self._desk.conn.requests.settle(Side.CLIENT, methods.PROMPT, session_id):
             self._desk.answer_for_agent(asked, {"result": {"stopReason": "cancelled"}})

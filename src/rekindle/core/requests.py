@@ -58,6 +58,13 @@ class OpenRequests:
             for asked in self._open[Side.CLIENT].values()
         )
 
+    def is_asked(self, method: str, session_id: str | None) -> bool:
+        """Tell whether the agent still waits for such an answer."""
+        return any(
+            asked.method == method and asked.session_id == session_id
+            for asked in self._open[Side.AGENT].values()
+        )
+
     def settle(
         self, side: Side, method: str | None = None, session_id: str | None = None
     ) -> list[OpenRequest]:

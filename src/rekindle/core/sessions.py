@@ -147,6 +147,10 @@ class Sessions:
         held, live.held = live.held, []
         return held
 
+    def with_queued(self) -> list[Live]:
+        """Return the sessions in which prompts wait."""
+        return [live for live in self._by_id.values() if live.queued and not live.is_closed]
+
     def take_queued_of(self, session_id: str) -> list[bytes]:
         """Return, and drop, the prompts that wait in one session."""
         live = self._by_id[session_id]

@@ -139,6 +139,9 @@ class Transcript:
 
     def _name_prompt(self, turn: Turn, message_id: str | None) -> None:
         first = turn.items[0] if turn.items else None
+        if first is not None and isinstance(first, Message) and first.id is not None:
+            # The client was told this one when the prompt was taken.
+            return
         if message_id and isinstance(first, Message) and first.role is Role.USER:
             first.id = message_id
             self._messages[Role.USER, message_id] = first
