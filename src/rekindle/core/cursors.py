@@ -18,8 +18,16 @@ _MESSAGE, _TURNS, _SEQ = CURSORS
 
 def check_cursor(cursor: object) -> None:
     """Raise Refusal if a cursor is of no kind that is known."""
-    if text(table(cursor).get("type")) not in {"start", *CURSORS}:
-        raise _refused(cursor, "is no place to replay from that is known here")
+    told = table(cursor)
+    match text(told.get("type")):
+        case "start" | "_rekindle_message":
+            pass
+        case "_rekindle_turns":
+            _number(told, "last")
+        case "_rekindle_seq":
+            _number(told, "seq")
+        case _:
+            raise _refused(cursor, "is no place to replay from that is known here")
 
 
 def turns_from(cursor: object, transcript: Transcript) -> list[Turn]:

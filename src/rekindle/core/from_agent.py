@@ -1,5 +1,7 @@
 """The lines of the agent: taken by a flow, swallowed, held back, or passed on."""
 
+from typing import Any
+
 from msgspec import UNSET, Raw
 
 from rekindle.core.conductor import Conductor
@@ -100,7 +102,9 @@ class FromAgent:
             return
         if live.is_restoring:
             # Whether it is at work is told when it is restored, and by us.
-            if kind != methods.STATE_UPDATE:
+            if kind == methods.STATE_UPDATE:
+                live.is_working = _state_in(line).get("state") != "idle"
+            else:
                 live.held.append(line)
             return
         seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
@@ -127,8 +131,14 @@ class FromAgent:
 
     def _take_state(self, live: Live, line: bytes) -> None:
         """Learn whether a version 2 agent is at work."""
-        state = table(table((members(line) or {}).get("params")).get("update"))
-        was_working, live.is_working = live.is_working, state.get("state") != "idle"
+        state = _state_in(line)
+        is_working = state.get("state") != "idle"
+        has_begun = live.has_begun or "stopReason" in state
+        live.has_begun = is_working
+        if live.open_prompt is not None and not is_working and not has_begun:
+            # The end of something before it, which has crossed with the prompt.
+            return
+        was_working, live.is_working = live.is_working, is_working
         if was_working and not live.is_working:
             live.is_handing_over = False
             if self._desk.conn.client_protocol == 1:
@@ -246,6 +256,10 @@ class FromAgent:
         is_plain = live is None or (live.agent_id == live.id and live.hearing is Hearing.LIVE)
         is_v1 = self._desk.conn.client_protocol == self._desk.conn.agent.own.protocol == 1
         return not is_plain or not is_v1 or self._conductor.expects(message)
+
+
+def _state_in(line: bytes) -> dict[str, Any]:
+    return table(table((members(line) or {}).get("params")).get("update"))
 
 
 def _with_own_words(live: Live, line: bytes) -> bytes:

@@ -148,10 +148,10 @@ class FromClient:
             self._conductor.start(flow, request_id, session_id)
 
     def _must_queue(self, live: Live) -> bool:
-        """Tell whether a prompt of a version 2 client has to wait for a version 1 agent's turn."""
+        """Tell whether a prompt has to wait for a turn's end: between versions, one at a time."""
         conn = self._desk.conn
-        is_between = conn.client_protocol > 1 and conn.is_translating
-        return is_between and conn.requests.is_open(methods.PROMPT, live.id)
+        is_running = live.open_prompt is not None or conn.requests.is_open(methods.PROMPT, live.id)
+        return conn.is_translating and is_running
 
     def _must_wait(self, message: Message) -> bool:
         """Tell whether something that was asked before has to be done first."""

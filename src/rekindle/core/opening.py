@@ -110,13 +110,20 @@ def resume_v2(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     cursor = params.get("replayFrom")
     if cursor is not None:
         check_cursor(cursor)
+    was_open = conn.sessions.open(text(params.get("sessionId"))) is not None
     session, result, transcript = yield from _open(conn, methods.RESUME, params)
     session_id = str(params["sessionId"])
     if session is None:
         transcript = yield Recall(session_id)
     is_running = is_at_work(conn, session_id)
     if cursor is not None:
-        turns = turns_from(cursor, transcript)
+        try:
+            turns = turns_from(cursor, transcript)
+        except Refusal:
+            if not was_open:
+                conn.sessions.drop(session_id)
+                yield Release(session_id)
+            raise
         title = session.title if session is not None else None
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
         yield Tell(as_line(session_id, update) for update in updates)

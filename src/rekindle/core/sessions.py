@@ -60,6 +60,8 @@ class Live(Struct):
     """Whether the client has closed it, and the agent cannot be told."""
     is_working: bool = False
     """Whether a version 2 agent is at work on it."""
+    has_begun: bool = False
+    """Whether it has said so since it was last idle."""
     open_prompt: bytes | None = None
     """The id of a version 1 client's prompt that a version 2 agent has taken and not done with."""
     prompted: list[Any] = []
