@@ -2,7 +2,7 @@
 
 `stream chunks 1000 0`, `stream results 50 0`: write so many updates; with 1, flush each.
 `ask permission 100 1`, `ask file 100 1`: from core 1, ask the client so often, one at a time,
-and tell how long the answers took.
+and tell how long the answers took. With the argument 2, in version 2 of the protocol.
 """
 
 import json
@@ -19,25 +19,48 @@ _out = open(1, "wb", buffering=8192, closefd=False)  # noqa: SIM115 - it is neve
 _in = sys.stdin.buffer
 
 
+_IS_V2 = sys.argv[1:] == ["2"]
+_WHO = {"name": "bench", "version": "1"}
+
+
+def _greeting() -> dict:
+    if _IS_V2:
+        return {"protocolVersion": 2, "info": _WHO, "capabilities": {"session": {}}}
+    return {"protocolVersion": 1, "agentInfo": _WHO}
+
+
 def _answer(request: dict) -> dict:
     params = request["params"]
     match request["method"]:
         case "initialize":
-            return {"protocolVersion": 1, "agentInfo": {"name": "bench", "version": "1"}}
+            return _greeting()
         case "session/new":
             return {"sessionId": f"bench-{os.getpid():010}"}
         case "session/prompt":
             verb, what, *numbers = params["prompt"][0]["text"].split()
             act = {"stream": _stream, "ask": _ask}[verb]
+            if _IS_V2:
+                _say(request["id"], params["sessionId"], "running")
             meta = act(what, params["sessionId"], *map(int, numbers))
             return {"stopReason": "end_turn", "_meta": meta}
         case method:
             raise ValueError(f"unexpected: {method}")
 
 
+def _say(request_id: object, session_id: str, state: str, **more: str) -> None:
+    """Tell the state of the session; when a turn begins, answer its prompt first."""
+    if state == "running":
+        _out.write(lines.encode(id=request_id, result={"messageId": f"user-{request_id}"}))
+    update = {"sessionUpdate": "state_update", "state": state, **more}
+    params = {"sessionId": session_id, "update": update}
+    _out.write(lines.encode(method="session/update", params=params))
+
+
 def _stream(what: str, session_id: str, count: int, is_flushed: int) -> dict:
     period = lines.stream(what, session_id)
     write = partial(os.write, 1) if is_flushed else _out.write
+    if what == "terminal":
+        write(lines.terminal_call(session_id))
     for _ in range(count // len(period)):
         for line in period:
             write(line)
@@ -62,5 +85,9 @@ def _ask(what: str, session_id: str, count: int, core: int) -> dict:
 
 for _line in _in:
     _request = json.loads(_line)
-    _out.write(lines.encode(id=_request["id"], result=_answer(_request)))
+    _result = _answer(_request)
+    if _IS_V2 and "stopReason" in _result:
+        _say(_request["id"], _request["params"]["sessionId"], "idle", stopReason="end_turn")
+    else:
+        _out.write(lines.encode(id=_request["id"], result=_result))
     _out.flush()

@@ -8,6 +8,8 @@ from typing import Any
 import lines
 
 _READ = 65536
+_TAIL = 2048
+"""In which the last line of a turn fits, and what may follow it."""
 
 Came = list[tuple[float, float]]
 """For each read, its time and how many lines had come by then."""
@@ -28,7 +30,13 @@ class Client:
 
     def initialize(self) -> None:
         """Open the connection."""
-        self._call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        self.greet(1)
+
+    def greet(self, version: int) -> None:
+        """Open the connection in this version of the protocol."""
+        who = {"name": "bench", "version": "1"}
+        told = {"clientCapabilities": {}} if version == 1 else {"info": who}
+        self._call("initialize", {"protocolVersion": version, **told})
 
     def new_session(self) -> None:
         """Open the session."""
@@ -85,6 +93,16 @@ class Client:
         while f'"id":{self._requests},'.encode() not in tail or not tail.endswith(b"\n"):
             pieces.append(self._read(_READ))
             tail = (tail + pieces[-1])[-_READ:]
+        return b"".join(pieces)
+
+    def receive_turn(self, text: str) -> bytes:
+        """Have a turn in any version; return all that came of it."""
+        self._prompt(text)
+        pieces: list[bytes] = []
+        tail = b""
+        while b'"stopReason"' not in tail or not tail.endswith(b"\n"):
+            pieces.append(self._read(_READ))
+            tail = (tail + pieces[-1])[-_TAIL:]
         return b"".join(pieces)
 
     def _prompt(self, text: str) -> None:

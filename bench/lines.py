@@ -3,14 +3,15 @@
 Made before the clock starts, so that neither side spends time on them while it runs.
 """
 
+import base64
 import json
 from functools import cache
 from typing import Any
 
-PERIOD = {"chunks": 1000, "results": 50}
+PERIOD = {"chunks": 1000, "results": 50, "named": 1000, "terminal": 1000}
 """After so many lines a stream repeats itself; a count of lines is a multiple of it."""
 
-TEXT_SIZE = {"chunks": 60, "results": 20_000}
+TEXT_SIZE = {"chunks": 60, "results": 20_000, "named": 60, "terminal": 60}
 """How many bytes of text each of them carries."""
 
 _WORDS = "the quick brown fox jumps over the lazy dog and on it goes, "
@@ -24,11 +25,19 @@ def encode(**members: object) -> bytes:
 @cache
 def stream(what: str, session_id: str) -> list[bytes]:
     """Return one period of updates, all of one length and no two alike."""
-    update = {"chunks": _chunk, "results": _result}[what]
+    update = {"chunks": _chunk, "results": _result, "named": _named, "terminal": _output}[what]
     return [
         encode(method="session/update", params={"sessionId": session_id, "update": update(number)})
         for number in range(PERIOD[what])
     ]
+
+
+def terminal_call(session_id: str) -> bytes:
+    """Return the tool call that shows the terminal."""
+    part = {"type": "terminal", "terminalId": "t"}
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Run"}
+    params = {"sessionId": session_id, "update": {**update, "content": [part]}}
+    return encode(method="session/update", params=params)
 
 
 def asks(what: str, session_id: str, count: int) -> list[bytes]:
@@ -53,6 +62,19 @@ def answers(what: str, count: int) -> list[bytes]:
 def _chunk(number: int) -> dict[str, Any]:
     content = {"type": "text", "text": _text(number, TEXT_SIZE["chunks"])}
     return {"sessionUpdate": "agent_message_chunk", "content": content}
+
+
+def _named(number: int) -> dict[str, Any]:
+    """Return a chunk as version 2 has it."""
+    chunk = _chunk(number)
+    return {"sessionUpdate": chunk["sessionUpdate"], "messageId": "m", "content": chunk["content"]}
+
+
+def _output(number: int) -> dict[str, Any]:
+    """Return what a terminal puts out."""
+    words = _text(number, TEXT_SIZE["terminal"]).encode()
+    data = base64.b64encode(words).decode()
+    return {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data}
 
 
 def _result(number: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import lifecycle
 import measures
+import translation
 from client import WrongResult
 from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread
 
@@ -77,6 +78,7 @@ def _rows(extent: Extent) -> Iterator[Row]:
     yield from _long_sessions(extent)
     yield from _writers(extent)
     yield from _lifecycle(extent)
+    yield from _translation(extent)
 
 
 def _streaming(extent: Extent) -> Iterator[Row]:
@@ -180,6 +182,31 @@ def _lifecycle(extent: Extent) -> Iterator[Row]:
     slowest = figures["ms"]["rekindle"][0]
     bar = Bar(f"at most {most_ms} ms", number(slowest), slowest <= most_ms)
     yield Row(f"a page of `session/list` among {extent.sessions:,}, ms", figures["ms"], bar)
+
+
+def _translation(extent: Extent) -> Iterator[Row]:
+    most = 2
+    for agent, what, count, other in (
+        ("rekindle", "chunks", extent.chunks, 2),
+        ("rekindle", "results", extent.results, 2),
+        ("version 2", "named", extent.chunks, 1),
+        ("version 2", "terminal", extent.chunks // 5, 1),
+    ):
+        same = 3 - other
+        figures = _take_turns(
+            extent.rounds,
+            lambda name, store, *rest: translation.stream(rest[0], store, int(name), *rest[1:]),
+            agent, what, count,
+            setups=(str(same), str(other)),
+        )["rate"]  # fmt: skip
+        passed, translated = figures[str(same)], figures[str(other)]
+        rounds = [one / two for one, two in zip(passed, translated, strict=True)]
+        cost = median(passed) / median(translated)
+        bar = Bar(f"at most {most} times passing on", f"{spread(cost, rounds)}", cost <= most)
+        name = {"named": "chunks", "results": "tool results"}.get(what, what)
+        yield Row(f"{name} of a version {same} agent passed on, 1/s", {"rekindle": passed})
+        to = f"{name} translated for a version {other} client, 1/s"
+        yield Row(to, {"rekindle": translated}, bar)
 
 
 def _take_turns(

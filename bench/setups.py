@@ -23,8 +23,12 @@ SETUPS: dict[str, Callable[[Path], list[tuple[str, ...]]]] = {
     "direct": lambda _: [_AGENT],
     "cat": lambda _: [("cat",), _AGENT, ("cat",)],
     "rekindle": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_AGENT)],
+    "version 2": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_AGENT, "2")],
 }
-"""The commands of each, to be joined by pipes from left to right; rekindle's needs a store."""
+"""The commands of each, to be joined by pipes from left to right; rekindle's needs a store.
+
+That of version 2 is rekindle before an agent of version 2.
+"""
 
 
 @dataclass(frozen=True)

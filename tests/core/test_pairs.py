@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from editor_v2 import EditorV2
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from editor import Editor
 from playbook import Playbook
@@ -69,6 +69,16 @@ PLAIN_V1 = [
     ),
     *SHARED,
 ]
+ASKING = st.builds(
+    lambda name, is_allowed: {"ask": name, "is_allowed": is_allowed},
+    st.sampled_from(["1", "3"]),
+    st.booleans(),
+)
+"""A question for permission, about a tool call that is known or not."""
+ASKING_ABOUT_NOTHING = st.just({"ask": None, "is_allowed": True})
+COMPACTION = st.just(
+    {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "completed"}
+)
 ODD = st.just({"sessionUpdate": "odd", "x": 1})
 """A kind that nobody knows. A version 1 client does not see it, and so joins what is around it."""
 PLAN_V2 = st.builds(
@@ -102,6 +112,17 @@ ADDED_V2 = [
     ),
     *SHARED,
 ]
+PATCHED = st.builds(
+    lambda kind, name, meta: {
+        "sessionUpdate": kind.removesuffix("_chunk"),
+        "messageId": f"{kind}-{name}",
+        "_meta": meta,
+    },
+    KINDS,
+    NAMES,
+    st.sampled_from([{"a": 1, "b": 2}, {"a": None}, {"b": 3}, None]),
+)
+"""More about a message, beside its words; null removes."""
 TAKING_BACK_V2 = [
     st.builds(
         lambda kind, name, blocks: {
@@ -117,6 +138,17 @@ TAKING_BACK_V2 = [
 ]
 
 
+def shown_by(message: Json) -> list[Json]:
+    """Return what a message makes a client show: an update, or the call that is asked about."""
+    params = message.get("params", {})
+    if message.get("method") == "session/update":
+        return [params["update"]]
+    if message.get("method") == "session/request_permission":
+        call = params.get("toolCall") or params.get("subject", {}).get("toolCall")
+        return [{"sessionUpdate": "tool_call_update", **call}] if call else []
+    return []
+
+
 def turns_of(*updates: st.SearchStrategy[Json]) -> st.SearchStrategy[list[list[Json]]]:
     return st.lists(st.lists(st.one_of(*updates), max_size=8), min_size=1, max_size=3)
 
@@ -126,6 +158,9 @@ class Talk:
 
     def __init__(self, client: int, agent: int) -> None:
         self.client, self.agent = client, agent
+        self.is_quick = False
+        """Whether all that the agent says in a turn comes in one read, and else each by itself."""
+        self.said: list[str] = []
         self.book = Playbook()
         self.book.do_speaks(f"{client} {agent}")
         self.book.do_agent("Fake")
@@ -138,7 +173,7 @@ class Talk:
         lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
         self.book.out.clear()
         messages = [json.loads(line) for line in lines]
-        return [it["params"]["update"] for it in messages if it.get("method") == "session/update"]
+        return [update for message in messages for update in shown_by(message)]
 
     def ask(self, method: str, **params: object) -> None:
         """Let the client ask something."""
@@ -157,23 +192,55 @@ class Talk:
             self.update(sessionUpdate="user_message", messageId=f"u{number}", content=blocks)
             self.update(sessionUpdate="state_update", state="running")
         for update in updates:
-            self.update(**update)
+            if "ask" in update:
+                self.permission(update["ask"], is_allowed=update["is_allowed"])
+            else:
+                self.update(**update)
         # A call that never ended is told as failed, which is meant.
-        for name in {it["toolCallId"] for it in updates if "toolCallId" in it}:
+        names = {it.get("toolCallId", it.get("ask")) for it in updates}
+        for name in sorted(names - {None}):
             self.update(**call("tool_call_update", name, DONE))
+        self.flush()
         if self.agent == 2:
             self.update(sessionUpdate="state_update", state="idle", stopReason="end_turn")
+            self.flush()
         else:
             self.say({"id": own_id, "result": {"stopReason": "end_turn"}})
         return self.heard()
 
+    def permission(self, name: str | None, *, is_allowed: bool) -> None:
+        """Let the agent ask for permission, and the client answer."""
+        options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+        call = {"toolCallId": name, "title": "T"}
+        params: Json = {"sessionId": "s", "options": options}
+        if self.agent == 1:
+            params["toolCall"] = call
+        else:
+            subject = {"subject": {"type": "tool_call", "toolCall": call}} if name else {}
+            params |= {"title": "T", **subject}
+        self.say({"id": 90, "method": "session/request_permission", "params": params})
+        yes = {"outcome": "selected", "optionId": "y"}
+        outcome = yes if is_allowed else {"outcome": "cancelled"}
+        self.book.receive(Side.CLIENT, [json.dumps({"id": 90, "result": {"outcome": outcome}})])
+
     def say(self, message: Json) -> None:
         """Let the agent say something."""
+        self.flush()
         self.book.receive(Side.AGENT, [json.dumps(message)])
 
     def update(self, **update: object) -> None:
         """Let the agent tell an update."""
-        self.book.receive(Side.AGENT, [as_line("s", update).decode()])
+        self.said.append(as_line("s", update).decode())
+        if not self.is_quick:
+            # Anything from the client has the next line looked at anew.
+            self.book.receive(Side.CLIENT, [""])
+            self.flush()
+
+    def flush(self) -> None:
+        """Let arrive what the agent has told."""
+        if self.said:
+            self.book.receive(Side.AGENT, self.said)
+            self.said = []
 
     def replayed(self) -> list[Json]:
         """Return what the client is told when it asks for the session."""
@@ -183,6 +250,17 @@ class Talk:
         else:
             self.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
         return self.heard()
+
+
+def shown_after(client: int, agent: int, turns: list[list[Json]], *, is_quick: bool) -> object:
+    """Return what a client shows in the end."""
+    talk = Talk(client, agent)
+    talk.is_quick = is_quick
+    editor = Editor() if client == 1 else EditorV2()
+    for number, updates in enumerate(turns):
+        for update in talk.turn(number, updates):
+            editor.apply(update)
+    return editor.shown()
 
 
 def check(client: int, agent: int, turns: list[list[Json]]) -> None:
@@ -201,21 +279,58 @@ def check(client: int, agent: int, turns: list[list[Json]]) -> None:
 
 
 @pytest.mark.requirement(47)
-@given(turns_of(*PLAIN_V1, ODD))
+@given(turns_of(*PLAIN_V1, ODD, ASKING, COMPACTION))
 def test_version_2_client_and_version_1_agent(turns: list[list[Json]]) -> None:
     check(2, 1, turns)
 
 
-@given(turns_of(*ADDED_V2, *TAKING_BACK_V2, PLAN_V2))
+@given(
+    turns_of(
+        *ADDED_V2, *TAKING_BACK_V2, PLAN_V2, ODD, ASKING, ASKING_ABOUT_NOTHING, COMPACTION, PATCHED
+    )
+)
 def test_version_2_on_both_sides(turns: list[list[Json]]) -> None:
     check(2, 2, turns)
 
 
-@given(turns_of(*ADDED_V2))
+@given(turns_of(*ADDED_V2, ASKING, COMPACTION))
 def test_version_1_client_and_version_2_agent(turns: list[list[Json]]) -> None:
     check(1, 2, turns)
 
 
-@given(turns_of(*PLAIN_V1))
+@given(turns_of(*PLAIN_V1, ASKING))
 def test_version_1_on_both_sides(turns: list[list[Json]]) -> None:
     check(1, 1, turns)
+
+
+def output(data: str) -> Json:
+    return {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data}
+
+
+SAID = chunk("agent_message_chunk", {"type": "text", "text": "a"}, "1")
+AAA = {"type": "text", "text": "aaa"}
+SHOWING = call("tool_call_update", "9", {"content": [{"type": "terminal", "terminalId": "t"}]})
+TERMINAL = [
+    st.just(SHOWING),
+    st.builds(
+        output,
+        st.sampled_from(["b25lCg==", "dHdv", "not base64!", "A" * 8000]),
+    ),
+    st.just({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {"exitCode": 0}}),
+]
+
+
+@pytest.mark.parametrize("client", [1, 2])
+@given(turns=turns_of(*ADDED_V2, *TAKING_BACK_V2, *TERMINAL))
+@example(turns=[[SHOWING, output("b25l"), output("A" * 8000), output("dHdv"), output("b25l")]])
+@example(turns=[[SHOWING, output("b25l"), output("not base64!"), output("dHdv")]])
+@example(turns=[[SAID, SAID, {**SAID, "sessionUpdate": "agent_message", "content": [AAA]}]])
+def test_what_goes_by_unread_from_a_version_2_agent(client: int, turns: list[list[Json]]) -> None:
+    slow, quick = (shown_after(client, 2, turns, is_quick=it) for it in (False, True))
+    assert quick == slow
+
+
+@given(turns=turns_of(*PLAIN_V1))
+def test_what_goes_by_unread_from_a_version_1_agent(turns: list[list[Json]]) -> None:
+    slow, quick = (shown_after(2, 1, turns, is_quick=it) for it in (False, True))
+    assert quick == slow

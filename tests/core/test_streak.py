@@ -131,6 +131,20 @@ def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
     assert not streak.covers(b"")
 
 
+def test_ids_are_neither_given_twice_nor_left_out() -> None:
+    kind = "agent_message_chunk"
+    bare = update("s", kind, "x")
+    named = bare.replace(b'"content"', b'"messageId":"m","content"')
+    giving = Streak.after(bare, "s", kind, bare, "made")
+    assert giving
+    assert giving.as_seen(bare).count(b'"messageId":"made"') == giving.covers(bare) == 1
+    assert not giving.covers(bare + b"\n" + named)
+    needing = Streak.after(named, "s", kind, named, must_have_ids=True)
+    assert needing
+    assert needing.covers(named + b"\n" + named) == 2
+    assert not needing.covers(named + b"\n" + bare)
+
+
 @pytest.mark.parametrize(
     ("line", "session"),
     [

@@ -23,6 +23,21 @@ class EditorV2:
         """Show an update."""
         kind = update["sessionUpdate"]
         told = {k: v for k, v in update.items() if k not in {"sessionUpdate", "_meta"}}
+        self._apply(kind, told)
+        if "_meta" in update and kind.removesuffix("_chunk") in (*MESSAGES, "tool_call_update"):
+            self._patch_meta(kind, update)
+
+    def _patch_meta(self, kind: str, update: Json) -> None:
+        what = kind.removesuffix("_chunk")
+        name = update.get("messageId") or update["toolCallId"]
+        item = self._item("tool" if what == "tool_call_update" else what, name)
+        said = update["_meta"]
+        meta = {**item.get("meta", {}), **said} if said is not None else {}
+        kept = {k: v for k, v in meta.items() if v is not None and k != "rekindle"}
+        item.pop("meta", None)
+        item |= {"meta": kept} if kept else {}
+
+    def _apply(self, kind: str, told: Json) -> None:
         if kind.removesuffix("_chunk") in MESSAGES:
             self._message(kind, told)
         elif kind in {"tool_call_update", "tool_call_content_chunk"}:
@@ -38,8 +53,9 @@ class EditorV2:
 
     def _message(self, kind: str, told: Json) -> None:
         message = self._item(kind.removesuffix("_chunk"), told["messageId"])
+        message.setdefault("blocks", [])
         if kind.endswith("_chunk"):
-            message["blocks"] = joined([*message.get("blocks", []), told["content"]])
+            message["blocks"] = joined([*message["blocks"], told["content"]])
         elif "content" in told:
             message["blocks"] = joined(told["content"] or [])
 
@@ -57,5 +73,5 @@ class EditorV2:
 
     def shown(self) -> list[tuple[str, Json]]:
         """Return the timeline, without messages that say nothing."""
-        looks = [(what, item) for (what, _), item in self.items.items()]
+        looks = [(f"{what} {name}", item) for (what, name), item in self.items.items()]
         return [it for it in looks if it[1].get("blocks") != []]

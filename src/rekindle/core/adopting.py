@@ -38,25 +38,34 @@ def adopt(conn: Connection, method: str, session_id: str, setup: dict[str, Any])
     live.setup = setup
     live.told = Told()
     live.hearing = Hearing.LIVE if method == methods.LOAD else Hearing.LEARN
+    live.is_restoring = True
     try:
         return (yield from _heard(conn, live, means))
     except Refusal:
         conn.sessions.drop(session_id)
         yield Erase(session_id)
         raise
+    finally:
+        live.is_restoring = False
 
 
 def _heard(conn: Connection, live: Live, means: str) -> Part:
     """Have the agent open the session; return its answer, once it has told of it."""
     params = {"sessionId": live.id, **live.setup}
-    reply: Reply = yield Ask(means, params, PATIENCE_US)
+    tells_all = means == methods.LOAD
+    reply: Reply
+    if conn.agent.own.protocol > 1:
+        tells_all = True
+        reply = yield Ask(means, {**params, "replayFrom": {"type": "start"}}, PATIENCE_US)
+    else:
+        reply = yield Ask(means, params, PATIENCE_US)
     pass_on_what_only_the_user_can_solve(reply)
     if not conn.agent.is_running:
         raise refusal_of(reply, "open the session")
     if not reply.is_success or names_another(reply, live.id):
         # Agents have many ways to say that they do not know a session.
         raise unknown_session(live.id, "" if reply.is_success else _reason(reply))
-    if means == methods.LOAD:
+    if tells_all:
         has_told: bool = yield from settle(live, 0)
         if not has_told and not (yield from _is_listed(conn, live)):
             raise unknown_session(live.id)

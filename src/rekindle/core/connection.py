@@ -58,6 +58,8 @@ class Connection(Struct, kw_only=True):
     """The version that the client speaks."""
     client_takes_booleans: bool = False
     """Whether a version 1 client can show options that are switched on and off."""
+    client_wants_seq: bool = False
+    """Whether a version 2 client wants to know, after each turn, from where to ask for more."""
     sessions: Sessions = field(default_factory=Sessions)
     requests: OpenRequests = field(default_factory=OpenRequests)
     openings: int = 0

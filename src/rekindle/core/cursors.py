@@ -1,15 +1,17 @@
 """`replayFrom`: where a replay begins. Inclusive, as the specification asks; never a guess."""
 
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from rekindle.core.capabilities import CURSORS
-from rekindle.core.flow import Refusal
+from rekindle.core.flow import Find, Flow, Refusal, Tell
 from rekindle.core.items import Item, Message, Turn
 from rekindle.core.params import invalid
-from rekindle.core.replay import message_id
+from rekindle.core.replay import as_line, message_id
 from rekindle.core.transcript import Transcript
+from rekindle.model import Session
 from rekindle.wire import methods
 from rekindle.wire.envelope import table, text
 
@@ -43,6 +45,19 @@ def turns_from(cursor: object, transcript: Transcript) -> list[Turn]:
             return transcript.turns[max(len(transcript.turns) - count, 0) :] if count else []
         case _:
             return _since(transcript, _number(told, "seq"))
+
+
+def tell_position(session_id: str) -> Flow:
+    """Tell the client from where on it has yet to hear of a session, as far as is known."""
+    session: Session | None = None
+    with suppress(Refusal):
+        session = yield Find(session_id)
+    if session is not None:
+        ours = {"rekindle": {"seq": session.last_seq + 1}}
+        yield Tell(
+            [as_line(session_id, {"sessionUpdate": methods.SESSION_INFO_UPDATE, "_meta": ours})]
+        )
+    return None
 
 
 def _from_message(told: dict[str, Any], transcript: Transcript) -> list[Turn]:

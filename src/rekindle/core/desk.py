@@ -106,7 +106,7 @@ class Desk:
         self._end_for_agent(live, {"result": {"stopReason": "cancelled"}})
 
     def _end_for_agent(self, live: Live, outcome: dict[str, Any]) -> None:
-        live.is_working = False
+        live.is_working = live.awaits_turn = False
         self.recording.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
         if self.conn.is_translating:
             self.end_turn(live.id, outcome)

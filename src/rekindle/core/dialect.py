@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.core.connection import Connection
+from rekindle.core.params import invalid
 from rekindle.core.sessions import Live
 from rekindle.core.transcript import made_permission_id
 from rekindle.core.translate.live_v1 import LiveToV1
@@ -24,9 +25,9 @@ from rekindle.core.translate.options import (
     setting_to_v2,
 )
 from rekindle.core.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
-from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.core.translate.servers import SHARED_TYPES, servers_to_v1, servers_to_v2
 from rekindle.wire import methods
-from rekindle.wire.envelope import encode, members, peek, rows, table
+from rekindle.wire.envelope import encode, members, peek, rows, table, text
 
 Json = dict[str, Any]
 
@@ -41,14 +42,25 @@ class Seen(Struct):
     named: Named | None = None
     message_id: str | None = None
     """The id under which the client is told what had none."""
+    is_same: bool = False
+    """Whether nothing but such an id was changed."""
 
 
-def setup_for_agent(conn: Connection, setup: Json) -> Json:
-    """Return what the agent is told of a session that is opened, in its version."""
+def setup_for_agent(conn: Connection, method: str, setup: Json) -> Json:
+    """Return what the agent is told of a session that is opened, in its version.
+
+    Raises Refusal if that version has no word for it.
+    """
     if not conn.is_translating:
         return setup
+    servers = rows(setup.get("mcpServers"))
+    for server in servers:
+        kind = table(server).get("type", "stdio")
+        if kind not in SHARED_TYPES:
+            what = f"cannot have a server of type {kind}: the agent speaks another version, "
+            raise invalid(method, "mcpServers", kind, f"{what}in which there is no such type")
     to_agent = servers_to_v2 if conn.agent.own.protocol > 1 else servers_to_v1
-    return {**setup, "mcpServers": to_agent(setup.get("mcpServers"))}
+    return {**setup, "mcpServers": to_agent(servers)}
 
 
 def opening_for_client(conn: Connection, live: Live, result: Json) -> Json:
@@ -95,8 +107,10 @@ def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
     if conn.client_protocol > 1:
         told, named = to_v2(conn, live).update(update)
         made_id = None if "messageId" in update else told.get("messageId")
-        return Seen([told], named, made_id)
-    return Seen(to_v1(conn, live).update(update))
+        is_same = {**told, "messageId": None} == {**update, "messageId": None}
+        return Seen([told], named, made_id, is_same=is_same)
+    updates = to_v1(conn, live).update(update)
+    return Seen(updates, is_same=updates == [update])
 
 
 def request_for_agent(conn: Connection, live: Live | None, line: bytes) -> bytes:
@@ -159,6 +173,7 @@ def question_for_client(conn: Connection, live: Live, line: bytes) -> bytes:
     whole = members(line) or {}
     params = table(whole.get("params"))
     if conn.client_protocol > 1:
+        to_v2(conn, live).see_call(text(table(params.get("toolCall")).get("toolCallId")))
         return encode({**whole, "params": question_to_v2(params)})
     made_id = made_permission_id(peek(line))
     told = question_to_v1(params, made_id, to_v1(conn, live).show_terminal)

@@ -37,7 +37,7 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session_id = read_session_id(methods.FORK, params)
     setup = read_setup(methods.FORK, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, setup)
+    setup = setup_for_agent(conn, methods.FORK, setup)
     session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield Recall(session_id)
     until = _fork_point(params, transcript, session)

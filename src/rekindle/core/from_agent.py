@@ -6,7 +6,12 @@ from msgspec import UNSET, Raw
 
 from rekindle.core.conductor import Conductor
 from rekindle.core.desk import Desk
-from rekindle.core.dialect import answer_for_client, question_for_client, update_for_client
+from rekindle.core.dialect import (
+    Seen,
+    answer_for_client,
+    question_for_client,
+    update_for_client,
+)
 from rekindle.core.replay import as_line
 from rekindle.core.requests import OpenRequest
 from rekindle.core.sessions import Hearing, Live
@@ -40,15 +45,16 @@ class FromAgent:
     def __init__(self, desk: Desk, conductor: Conductor) -> None:
         self._desk = desk
         self._conductor = conductor
-        self.has_turn_ended = False
-        """Whether the last line told that a version 2 agent has ended a turn."""
+        self.ended: str | None = None
+        """The session in which a version 2 agent has ended a turn by the last line."""
 
     def take(self, line: bytes) -> OpenRequest | None:
         """Decide on one line; return the request of the client's that it answers, if it does."""
         desk = self._desk
         seen = desk.recording.goes_on(line)
         if seen is not None:
-            desk.tell(seen)
+            if seen:
+                desk.tell(seen)
             return None
         message = peek(line)
         if message is not None and message.is_update:
@@ -100,24 +106,27 @@ class FromAgent:
             live.told.add(kind, is_user=kind in methods.USER_MESSAGE_KINDS)
         if live.is_closed or (is_history and live.hearing is Hearing.SWALLOW):
             return
-        if live.is_restoring:
+        if live.is_restoring and kind == methods.STATE_UPDATE:
             # Whether it is at work is told when it is restored, and by us.
-            if kind == methods.STATE_UPDATE:
-                live.is_working = _state_in(line).get("state") != "idle"
-            else:
-                live.held.append(line)
+            live.is_working = _state_in(line).get("state") != "idle"
+            return
+        if live.is_restoring and live.hearing is Hearing.SWALLOW:
+            live.held.append(line)
             return
         seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
         if kind == methods.SESSION_INFO_UPDATE:
             seen = _with_its_title(live, seen)
-        if kind == methods.STATE_UPDATE:
-            self._take_state(live, seen)
+        if live.notice is not None and _comes_after_prompt(kind, seen):
+            self._desk.tell(live.notice)
+            live.notice = None
         if self._desk.conn.is_translating:
             self._translate(live, kind, seen, line)
         else:
             self._pass_on(live, kind, seen, line)
-        if kind == methods.STATE_UPDATE and not live.is_working:
-            self._desk.tell_title(live)
+        if kind == methods.STATE_UPDATE:
+            self._take_state(live, seen)
+            if not live.is_working:
+                self._desk.tell_title(live)
 
     def _pass_on(self, live: Live, kind: str, seen: bytes, line: bytes) -> None:
         """Record an update, and tell it to a client of the same version."""
@@ -132,18 +141,14 @@ class FromAgent:
     def _take_state(self, live: Live, line: bytes) -> None:
         """Learn whether a version 2 agent is at work."""
         state = _state_in(line)
-        is_working = state.get("state") != "idle"
-        has_begun = live.has_begun or "stopReason" in state
-        live.has_begun = is_working
-        if live.open_prompt is not None and not is_working and not has_begun:
-            # The end of something before it, which has crossed with the prompt.
-            return
-        was_working, live.is_working = live.is_working, is_working
+        # Without a reason it is the end of something before, which has crossed with a prompt.
+        was_working = live.is_working or (live.awaits_turn and "stopReason" in state)
+        live.is_working = state.get("state") != "idle"
         if was_working and not live.is_working:
-            live.is_handing_over = False
+            live.is_handing_over = live.awaits_turn = False
             if self._desk.conn.client_protocol == 1:
                 self._desk.end_turn(live.id, ending_to_v1(state))
-            self.has_turn_ended = True
+            self.ended = live.id
 
     def _translate(self, live: Live, kind: str, line: bytes, as_said: bytes) -> None:
         """Record an update as it is, and tell it to the client in its version."""
@@ -161,13 +166,23 @@ class FromAgent:
             return
         for told in seen.updates:
             desk.tell(as_line(live.id, told))
-        if kind in methods.CHUNK_KINDS:
-            # More of the same needs no more than the id that this one got.
-            made_id = seen.message_id
-            needs_ids = made_id is None and desk.conn.client_protocol > 1
-            streak = Streak.after(line, live.id, kind, as_said, made_id, must_have_ids=needs_ids)
-            listener = live.to_v1.hear if live.to_v1 is not None else None
-            desk.recording.go_on_as(streak, live.id, listener)
+        streak = self._streak_after(live, kind, line, as_said, seen)
+        desk.recording.go_on_as(streak, live.id, live.to_v1.hear if live.to_v1 else None)
+
+    def _streak_after(
+        self, live: Live, kind: str, line: bytes, as_said: bytes, seen: Seen
+    ) -> Streak | None:
+        """Return how more of the same can go by without being looked at, if it can."""
+        is_for_v2 = self._desk.conn.client_protocol > 1
+        if kind in methods.CHUNK_KINDS and seen.is_same:
+            # It needs no more than the id that this one got.
+            needs_ids = is_for_v2 and seen.message_id is None
+            return Streak.after(
+                line, live.id, kind, as_said, seen.message_id, must_have_ids=needs_ids
+            )
+        if kind == methods.TERMINAL_OUTPUT_CHUNK and not is_for_v2:
+            return Streak.after(line, live.id, kind, as_said, is_hidden=True)
+        return None
 
     # -- all else -----------------------------------------------------------------------
 
@@ -216,11 +231,8 @@ class FromAgent:
     def _take_answer(self, line: bytes, message: Message, request_id: Raw) -> OpenRequest | None:
         desk = self._desk
         asked = desk.recording.response(Side.AGENT, request_id, message, line)
-        if asked is not None and asked.method == methods.PROMPT and message.error is not UNSET:
-            live = desk.conn.sessions.get(asked.session_id)
-            self._turn_failed(live)
-            if live is not None and live.is_working:
-                live.is_working, self.has_turn_ended = False, True
+        if asked is not None and asked.method == methods.PROMPT:
+            self._take_answer_to_prompt(asked, is_error=message.error is not UNSET)
         if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
             return None
         if asked is not None and desk.conn.is_translating:
@@ -228,6 +240,16 @@ class FromAgent:
         else:
             desk.tell(line)
         return asked
+
+    def _take_answer_to_prompt(self, asked: OpenRequest, *, is_error: bool) -> None:
+        live = self._desk.conn.sessions.get(asked.session_id)
+        if live is None:
+            return
+        if is_error:
+            self._turn_failed(live)
+        elif live.awaits_turn:
+            live.is_working = True
+        live.awaits_turn = False
 
     def _translate_answer(self, asked: OpenRequest, line: bytes) -> None:
         desk = self._desk
@@ -240,9 +262,9 @@ class FromAgent:
             # A version 2 agent that takes a prompt says so at once, and is not done with it yet.
             desk.end_turn(asked.session_id, answer)
 
-    def _turn_failed(self, live: Live | None) -> None:
+    def _turn_failed(self, live: Live) -> None:
         """Have the record told again, if the prompt that failed was to tell it."""
-        if live is not None and live.is_handing_over:
+        if live.is_handing_over:
             live.needs_handover = True
             unbound = Opened(
                 session_id=live.id, at_us=self._desk.conn.at_us, agent_session_id=NOBODY
@@ -260,6 +282,13 @@ class FromAgent:
 
 def _state_in(line: bytes) -> dict[str, Any]:
     return table(table((members(line) or {}).get("params")).get("update"))
+
+
+def _comes_after_prompt(kind: str, line: bytes) -> bool:
+    """Tell whether an update shows that the agent has told all there is of the prompt."""
+    if kind == methods.STATE_UPDATE:
+        return _state_in(line).get("state") == "idle"
+    return kind not in methods.STATE_KINDS and kind not in methods.USER_MESSAGE_KINDS
 
 
 def _with_own_words(live: Live, line: bytes) -> bytes:

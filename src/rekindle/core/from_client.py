@@ -14,9 +14,12 @@ from rekindle.core.sessions import Hearing, Live
 from rekindle.model import Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
+    REQUEST_CANCELLED,
     Message,
     encode,
+    error_response,
     members,
+    notification,
     peek,
     rows,
     split_batch,
@@ -104,8 +107,26 @@ class FromClient:
             self._sessions_waiting.add(message.session_id)
         elif isinstance(message.id, Raw) and message.method is not UNSET:
             self._take_request(line, message, message.id, message.method)
+        elif message.method == methods.CANCEL_REQUEST:
+            self._cancel_request(line)
         else:
             self.deliver(line)
+
+    def _cancel_request(self, line: bytes) -> None:
+        """Call a request off, also one that waits here, or that the agent has under another id."""
+        conn = self._desk.conn
+        wanted = encode(table((members(line) or {}).get("params")).get("requestId"))
+        for live in conn.sessions.with_queued():
+            for queued in live.queued:
+                if bytes((peek(queued) or Message()).id or b"") == wanted:
+                    live.queued.remove(queued)
+                    words = "the prompt was called off before it could be taken"
+                    self._desk.tell(error_response(Raw(wanted), REQUEST_CANCELLED, words))
+                    return
+        held = conn.sessions.with_open_prompt(wanted)
+        if held is not None:
+            line = notification(methods.CANCEL, {"sessionId": held.id})
+        self.deliver(line)
 
     def _take_response(self, line: bytes, message: Message, request_id: Raw) -> None:
         asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)

@@ -13,6 +13,7 @@ from rekindle.wire.envelope import table, text
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]"
 )
+_CONTROL_BYTES = bytes([*range(9), *range(11, 32), 127])
 _WORDS_A_PASSAGE = 128
 PLAIN_TEXT = frozenset({"type", "text"})
 
@@ -145,6 +146,8 @@ class ToolCall(Struct, kw_only=True):
     fields: dict[str, Any]
     outcome: str | None = None
     """What the user answered when asked for permission."""
+    is_made_up: bool = False
+    """Whether it only stands for a question that was about no tool call."""
 
 
 class Terminal(Struct, kw_only=True):
@@ -158,7 +161,9 @@ class Terminal(Struct, kw_only=True):
     def text(self) -> str:
         """What it has put out, without what only a terminal understands."""
         words = self.output.decode("utf-8", "replace").replace("\r\n", "\n")
-        return _CONTROL.sub("", words)
+        is_plain = len(self.output.translate(None, _CONTROL_BYTES)) == len(self.output)
+        # Most of it is, and to find that out takes much less than to look for more.
+        return words if is_plain else _CONTROL.sub("", words)
 
 
 class Plan(Struct, kw_only=True):
@@ -200,6 +205,8 @@ class Other(Struct, kw_only=True):
     last_seq: int = 0
     """The last entry that had to do with it."""
     update: dict[str, Any]
+    protocol: int
+    """The version that it belongs to."""
 
 
 Item = Message | ToolCall | Plan | Gap | Handover | Other

@@ -29,7 +29,7 @@ def flow_for(
 ) -> Flow | None:
     """Return what answers a request; None if it simply goes to the agent."""
     if conn.client_protocol > 1:
-        if method in methods.GONE_IN_V2 or method.startswith(("fs/", "terminal/create")):
+        if methods.is_gone_in_v2(method):
             return refuse(method)
         if method == methods.RESUME:
             return resume_v2(conn, params, line)

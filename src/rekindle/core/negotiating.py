@@ -9,7 +9,7 @@ from typing import Any
 from rekindle.core.capabilities import advertise, advertise_v2
 from rekindle.core.connection import Connection
 from rekindle.core.flow import Ask, Flow, Part, Pass, Refusal, Reply
-from rekindle.core.params import invalid, refusal_of
+from rekindle.core.params import invalid, our_meta, refusal_of
 from rekindle.core.restart import awake, identify
 from rekindle.core.translate.greetings import (
     answer_to_v1,
@@ -29,6 +29,7 @@ def initialize(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     session = table(table(params.get("clientCapabilities")).get("session"))
     options = table(session.get("configOptions"))
     conn.client_takes_booleans = options.get("boolean") is not None
+    conn.client_wants_seq = our_meta(table(params.get("capabilities"))).get("seq") is True
     yield from awake(conn)
     conn.agent.is_initializing = True
     try:

@@ -57,7 +57,7 @@ def new(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     """Have the agent make a session, and see to it that its id is like no other."""
     setup = read_setup(methods.NEW, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, setup)
+    setup = setup_for_agent(conn, methods.NEW, setup)
     if setup != params:
         line = encode({**(members(line) or {}), "params": setup})
     with conn.naming():
@@ -115,6 +115,7 @@ def resume_v2(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session_id = str(params["sessionId"])
     if session is None:
         transcript = yield Recall(session_id)
+        session = yield Find(session_id)
     is_running = is_at_work(conn, session_id)
     if cursor is not None:
         try:
@@ -128,9 +129,17 @@ def resume_v2(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
         yield Tell(as_line(session_id, update) for update in updates)
     yield LetGo(session_id)
-    state = {"sessionUpdate": "state_update", "state": "running" if is_running else "idle"}
+    state = {"sessionUpdate": "state_update", "state": _state(conn, session_id)}
     yield Tell([as_line(session_id, state)])
-    return _for_client(conn, params, result)
+    ours = {**result["_meta"]["rekindle"], "seq": transcript.last_seq + 1}
+    meta = {**result["_meta"], "rekindle": ours}
+    return {**_for_client(conn, params, result), "_meta": meta}
+
+
+def _state(conn: Connection, session_id: str) -> str:
+    if conn.requests.is_asked(methods.REQUEST_PERMISSION, session_id):
+        return "requires_action"
+    return "running" if is_at_work(conn, session_id) else "idle"
 
 
 def _for_client(conn: Connection, params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +158,7 @@ def _open(conn: Connection, method: str, params: dict[str, Any]) -> Part:
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, setup)
+    setup = setup_for_agent(conn, method, setup)
     session: Session | None = yield from _entitled(conn, method, session_id, setup)
     if session is None:
         reply: Reply = yield from adopt(conn, method, session_id, setup)

@@ -7,21 +7,26 @@ from rekindle.core.connection import Connection
 from rekindle.core.dialect import to_v2, update_for_client
 from rekindle.core.flow import Deliver, Find, Flow, Part, Recall, Refusal, Tell, Write
 from rekindle.core.handover import as_block, compose
-from rekindle.core.params import deleted_session, unknown_session
+from rekindle.core.params import deleted_session, invalid, unknown_session
 from rekindle.core.replay import as_line, handover_notice
 from rekindle.core.restart import awake
 from rekindle.core.restore import restore
 from rekindle.core.sessions import Live
 from rekindle.core.titles import title_from_prompt
 from rekindle.core.transcript import Transcript
+from rekindle.core.translate.options import mode_option
 from rekindle.core.written import entry
 from rekindle.model import Kind, Opened, Session, Side
+from rekindle.wire import methods
 from rekindle.wire.envelope import INTERNAL_ERROR, METHOD_NOT_FOUND, encode, members, rows, table
 
 
 def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
     """Let a prompt go to an agent that remembers, or that is told now."""
     live = _open(conn, session_id)
+    is_ours_to_answer = conn.client_protocol > 1 and conn.is_translating
+    if is_ours_to_answer:
+        _check_blocks(params.get("prompt"))
     yield from awake(conn)
     yield from claim(conn, session_id)
     session = yield from _remembered(conn, live)
@@ -33,18 +38,29 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
     live.prompted = rows(params.get("prompt"))
-    if conn.agent.own.protocol > 1:
-        live.is_working = True
+    live.awaits_turn = conn.agent.own.protocol > 1
     answer: dict[str, Any] | None = None
-    if conn.client_protocol > 1 and conn.is_translating:
+    if is_ours_to_answer:
         answer = yield from _inserted(conn, live, line, preface)
     else:
         yield Deliver(line, preface)
     live.needs_handover, live.is_handing_over = False, preface is not None
     if preface is not None:
-        yield Tell([as_line(session_id, handover_notice(conn.at_us))])
+        notice = as_line(session_id, handover_notice(conn.at_us))
+        if conn.client_protocol > 1 and conn.agent.own.protocol > 1:
+            live.notice = notice
+        else:
+            yield Tell([notice])
     _retitle(live, session, rows(params.get("prompt")))
     return answer
+
+
+def _check_blocks(blocks: object) -> None:
+    """Raise Refusal unless it can be a prompt: once it is taken, no agent can refuse it."""
+    parts = rows(blocks)
+    is_array = parts or blocks == []
+    if not is_array or not all(table(part).get("type") for part in parts):
+        raise invalid(methods.PROMPT, "prompt", blocks, "must be an array of content blocks")
 
 
 def _inserted(conn: Connection, live: Live, line: bytes, preface: dict[str, Any] | None) -> Part:
@@ -124,10 +140,11 @@ def _tell_what_changed(
     Raises Refusal if it is in another mode: the user may have chosen one with fewer rights.
     """
     was = table(transcript.state.get("current_mode_update")).get("currentModeId")
-    mode = table(answer.get("modes")).get("currentModeId")
-    is_in_another_mode = mode not in {None, was}
+    option = mode_option(answer.get("configOptions"))
+    mode = table(answer.get("modes")).get("currentModeId") or table(option).get("currentValue")
+    is_in_another_mode = was is not None and mode not in {None, was}
     updates: list[dict[str, Any]] = []
-    if is_in_another_mode:
+    if is_in_another_mode and "modes" in answer:
         updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
     had = table(transcript.state.get("config_option_update")).get("configOptions")
     options = answer.get("configOptions")

@@ -46,6 +46,8 @@ _RESPONSES = {
     **dict.fromkeys(methods.CONFIGURING, Kind.CONFIGURED),
 }
 
+_MOST_ECHOES = 4
+
 _UPDATE_CUT_SHORT = re.compile(
     rb'[^{]*\{[^{]*"method"\s*:\s*"session/update"[^{]*"params"\s*:\s*\{'
     rb'\s*"sessionId"\s*:\s*"([^"\\]{1,200})"'
@@ -105,7 +107,7 @@ class Recording:
         self._open: _OpenStretch | None = None
         self._streak: Streak | None = None
         self._streak_session = ""
-        self._listener: Callable[[bytes], None] | None = None
+        self._listener: Callable[[bytes], bool] | None = None
 
     def begin(self, step: Step, at_us: int) -> None:
         """Start on what one read brought."""
@@ -130,7 +132,7 @@ class Recording:
     def goes_on(self, lines: bytes) -> bytes | None:
         """See lines of the agent, if they are more of the last update.
 
-        Return them as the client sees them, or None if they are not.
+        Return them as the client sees them: b"" if it does not. None if they are not.
         """
         streak = self._streak
         count = streak.covers(lines) if streak is not None else 0
@@ -138,14 +140,17 @@ class Recording:
             return None
         kept = streak.as_kept(lines)
         self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, kept, count)
-        if self._listener is not None:
-            self._listener(kept)
+        if self._listener is not None and self._listener(kept):
+            self._streak = None
         return streak.as_seen(lines)
 
     def go_on_as(
-        self, streak: Streak | None, session_id: str, listener: Callable[[bytes], None] | None
+        self, streak: Streak | None, session_id: str, listener: Callable[[bytes], bool] | None
     ) -> None:
-        """Let more of the same go this way; `listener` is told of the lines that do."""
+        """Let more of the same go this way; `listener` is told of the lines that do.
+
+        It tells whether the next line has to be looked at again.
+        """
         self._streak, self._streak_session, self._listener = streak, session_id, listener
 
     def end_streak(self) -> None:
@@ -286,7 +291,9 @@ class Recording:
     def _prompt(self, session_id: str, line: bytes) -> None:
         live = self._meet(session_id)
         blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
-        live.echoes = [Echo(blocks)]
+        # Version 2 lets several prompts wait, each of which is said back when its turn comes.
+        waiting = live.echoes[-_MOST_ECHOES:] if self._agent.own.protocol > 1 else []
+        live.echoes = [*waiting, Echo(blocks)]
         live.hides_echo, live.is_in_turn = False, True
         live.last_kind = "user_message"
         self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))

@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from rekindle.core.conductor import Conductor, Outcome, Running
 from rekindle.core.connection import Settings
+from rekindle.core.cursors import tell_position
 from rekindle.core.desk import Desk
 from rekindle.core.ended import AgentEnded
 from rekindle.core.flow import (
@@ -58,7 +59,7 @@ class Relay:
         step = self._desk.begin(at_us)
         seen = self._desk.recording.goes_on(lines) if side is Side.AGENT else None
         if seen is not None:
-            step.to_client.append(seen)
+            step.to_client += [seen] if seen else []
         elif side is Side.AGENT:
             for line in lines.split(b"\n"):
                 self._from_agent(line)
@@ -92,11 +93,11 @@ class Relay:
         conn.agent.is_running = conn.agent.is_initializing = conn.agent.is_dying = False
         conn.agent.deaths += 1
         conn.agent.generation += 1
+        for asked in conn.requests.settle(Side.AGENT):
+            self._desk.tell(notification(methods.CANCEL_REQUEST, {"requestId": Raw(asked.told_as)}))
         for live in conn.sessions.at_work():
             self._desk.cut_off(live, ended)
         conn.sessions.agent_ended()
-        for asked in conn.requests.settle(Side.AGENT):
-            self._desk.tell(notification(methods.CANCEL_REQUEST, {"requestId": Raw(asked.told_as)}))
         self._desk.answer_all_for_agent(ended)
         self._conductor.agent_ended()
         return self._finish()
@@ -131,18 +132,21 @@ class Relay:
 
     def _from_agent(self, line: bytes) -> None:
         asked = self._agent.take(line)
-        if self._agent.has_turn_ended:
-            self._agent.has_turn_ended = False
-            self._conductor.turn_ended()
-        if asked is None:
-            return
-        if asked.method == methods.PROMPT:
+        ended, self._agent.ended = self._agent.ended, None
+        if ended is not None:
+            self._turn_ended(ended)
+        if asked is not None and asked.method == methods.PROMPT and asked.session_id is not None:
             self._desk.conn.agent.deaths = 0
             live = self._desk.conn.sessions.get(asked.session_id)
             if live is not None and not live.is_working:
                 self._desk.tell_title(live)
                 live.is_handing_over = False
-            self._conductor.turn_ended()
+            self._turn_ended(asked.session_id)
+
+    def _turn_ended(self, session_id: str) -> None:
+        self._conductor.turn_ended()
+        if self._desk.conn.client_wants_seq and not self.has_turn(session_id):
+            self._conductor.start(tell_position(session_id), Raw(b"null"), None)
 
     # -- for the flows ------------------------------------------------------------------
 

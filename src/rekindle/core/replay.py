@@ -116,7 +116,9 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -
             entries = plan_to_v1({"type": "items", "entries": item.entries})
             yield {"sessionUpdate": "plan", **item.rest, "entries": entries}
         case Other():
-            yield item.update
+            # Lost: what only version 2 has. A version 1 client would not read on.
+            if item.protocol == 1 or str(item.update.get("sessionUpdate")).startswith("_"):
+                yield item.update
         case _:
             words = f"[{item.lost} entries are missing here: they could not be recorded]"
             yield {

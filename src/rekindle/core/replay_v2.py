@@ -83,6 +83,8 @@ def _item(
     match item:
         case Message():
             yield from _message(item)
+        case ToolCall(is_made_up=True):
+            pass
         case ToolCall():
             yield from _terminals_of(item, terminals, shown)
             yield _tool_call(item, turn, is_over=is_over)
@@ -96,7 +98,7 @@ def _item(
             yield _said(f"rekindle-{item.seq}", words)
         case _:
             kind = str(item.update.get("sessionUpdate"))
-            is_free = kind.startswith("_") or kind in _OF_VERSION_2
+            is_free = item.protocol > 1 or kind.startswith("_") or kind in _OF_VERSION_2
             yield {**item.update, "sessionUpdate": kind if is_free else f"_{kind}"}
 
 

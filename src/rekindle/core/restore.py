@@ -15,7 +15,7 @@ from rekindle.core.flow import Ask, Part, Pause, Recall, Refusal, Reply
 from rekindle.core.params import refusal_of
 from rekindle.core.sessions import Hearing, Live, Told
 from rekindle.core.transcript import Transcript
-from rekindle.core.translate.options import config_id
+from rekindle.core.translate.options import config_id, mode_option, modes_to_v1
 from rekindle.model import NOBODY, AgentIdentity, Session
 from rekindle.wire import methods
 from rekindle.wire.envelope import AUTH_REQUIRED, INTERNAL_ERROR, rows, table, text
@@ -170,6 +170,10 @@ def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript
         table, rows(table(transcript.state.get("config_option_update")).get("configOptions"))
     )
     values = {config_id(option): option.get("currentValue") for option in wanted}
+    modes_now = modes_to_v1(answer.get("configOptions"))
+    if modes_now is not None and mode in [it["id"] for it in modes_now["availableModes"]]:
+        # It may have been chosen when the session had modes, and no option for them.
+        values[config_id(table(mode_option(answer.get("configOptions"))))] = mode
     for option in map(table, rows(answer.get("configOptions"))):
         name = config_id(option)
         value = values.get(name)

@@ -54,14 +54,16 @@ class Live(Struct):
     """Whether the next prompt has to carry the record."""
     is_handing_over: bool = False
     """Whether the prompt that carries it is being answered."""
+    notice: bytes | None = None
+    """What tells the client so, while the prompt itself is yet to be told by the agent."""
     is_outdated: bool = False
     """Whether another process has driven it since: the agent here does not know all of it."""
     is_closed: bool = False
     """Whether the client has closed it, and the agent cannot be told."""
     is_working: bool = False
     """Whether a version 2 agent is at work on it."""
-    has_begun: bool = False
-    """Whether it has said so since it was last idle."""
+    awaits_turn: bool = False
+    """Whether it was sent a prompt that it has neither taken nor dealt with."""
     open_prompt: bytes | None = None
     """The id of a version 1 client's prompt that a version 2 agent has taken and not done with."""
     prompted: list[Any] = []
@@ -153,6 +155,11 @@ class Sessions:
         """Return the sessions in which prompts wait."""
         return [live for live in self._by_id.values() if live.queued and not live.is_closed]
 
+    def with_open_prompt(self, request_id: bytes) -> Live | None:
+        """Return the session in which a version 1 client's prompt of this id is being answered."""
+        found = (live for live in self._by_id.values() if live.open_prompt == request_id)
+        return next(found, None)
+
     def take_queued_of(self, session_id: str) -> list[bytes]:
         """Return, and drop, the prompts that wait in one session."""
         live = self._by_id[session_id]
@@ -176,7 +183,7 @@ class Sessions:
         for live in list(self._by_id.values()):
             if live.is_closed:
                 self.drop(live.id)
-            live.needs_restore = True
+            live.needs_restore, live.awaits_turn = True, False
             live.held.clear()
         self._by_agent_id.clear()
         self._early.clear()

@@ -26,13 +26,15 @@ class Streak:
     the agent calls the session otherwise, or speaks another version.
     """
 
-    def __init__(self, said: bytes, kept: bytes, seen: bytes, *, must_have_ids: bool) -> None:
+    def __init__(
+        self, said: bytes, kept: bytes, seen: bytes | None, *, must_have_ids: bool
+    ) -> None:
         self._first = said
         self._next = b"\n" + said
         self._kept = kept
         self._seen = seen
         # A line with an id of its own would get a second one.
-        self._must_lack_ids = _ID in seen
+        self._must_lack_ids = seen is not None and _ID in seen
         self._must_have_ids = must_have_ids
 
     @classmethod
@@ -45,12 +47,13 @@ class Streak:
         message_id: str | None = None,
         *,
         must_have_ids: bool = False,
+        is_hidden: bool = False,
     ) -> "Streak | None":
         """Return the streak that an update begins; None if its beginning does not tell all.
 
         The agent may call the session otherwise than the client does: `as_said` is its line.
         With `message_id`, the client is told each line under this id, which it does not have;
-        with `must_have_ids`, all lines must have one.
+        with `must_have_ids`, all lines must have one; if `is_hidden`, it is told none of them.
         The method, the session and the kind must stand in this order, with nothing nested
         between them. An agent that writes otherwise is only slower.
         """
@@ -59,6 +62,7 @@ class Streak:
             return None
         kept = beginning[0]
         seen = kept if message_id is None else kept + b"," + _ID + encode(message_id)
+        seen = None if is_hidden else seen
         if as_said is line:
             return cls(kept, kept, seen, must_have_ids=must_have_ids)
         said = _BEGINNING.match(as_said)
@@ -81,7 +85,7 @@ class Streak:
 
     def as_seen(self, lines: bytes) -> bytes:
         """Return lines of the streak as the client sees them."""
-        return self._begun_with(self._seen, lines)
+        return b"" if self._seen is None else self._begun_with(self._seen, lines)
 
     def _begun_with(self, beginning: bytes, lines: bytes) -> bytes:
         if beginning == self._first:

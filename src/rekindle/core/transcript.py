@@ -48,6 +48,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
+        self.last_seq = 0
         self.state: dict[str, dict[str, Any]] = {}
         """The last update of each kind that tells the session's state."""
         self._messages: dict[tuple[Role, str], Message] = {}
@@ -59,11 +60,15 @@ class Transcript:
         """What is last known of each terminal."""
         self._plans: dict[str, Plan] = {}
         self._names: dict[Role, str] = {}
+        self._named_message: Message | None = None
+        """The last message that was given an id on the way: what follows belongs to it."""
+        self._prompted: dict[Hashable, Turn] = {}
         self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
 
     def add(self, entry: Entry) -> None:
         """Fold one more entry."""
+        self.last_seq = max(self.last_seq, entry.seq)
         match entry.kind:
             case Kind.UPDATE:
                 self._update(entry)
@@ -119,32 +124,50 @@ class Transcript:
         message = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         message.replace(rows(_params(entry).get("prompt")))
         turn.items.append(message)
+        self._named_message = None
+        self._prompted[_key(entry)] = turn
 
     def _echo(self, entry: Entry) -> None:
         echo = table(_params(entry).get("update"))
-        self._name_prompt(self._turn(entry), text(echo.get("messageId")))
+        said = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
+        said.replace(rows(echo.get("content")))
+        recent = self.turns[-_MOST_PROMPTS_AT_ONCE:]
+        meant = (turn for turn in recent if _says(_unnamed_prompt(turn), said))
+        turn = next(meant, self._turn(entry))
+        self._name_prompt(turn, text(echo.get("messageId")))
 
     def _answer(self, entry: Entry) -> None:
-        turn = self._turn(entry)
+        asked = self._prompted.pop(_key(entry), None)
+        turn = asked or self._turn(entry)
         answer = members(entry.line) or {}
         result = table(answer.get("result"))
-        if "error" in answer:
+        if "error" in answer and entry.protocol > 1 and asked and self._is_refused(asked):
+            self._take_back(asked)
+        elif "error" in answer:
             turn.error = table(answer["error"])
             turn.ended_us = entry.at_us
-        elif entry.protocol == 1:
+        elif entry.protocol == 1 or "stopReason" in result:
             turn.stop_reason = text(result.get("stopReason"))
             turn.ended_us = entry.at_us
         else:
             self._name_prompt(turn, text(result.get("messageId")))
 
+    def _is_refused(self, asked: Turn) -> bool:
+        """Tell whether a prompt was refused while the turn before it was going on."""
+        is_last = asked is self.turns[-1] and len(self.turns) > 1
+        return is_last and self.turns[-2].ended_us is None
+
+    def _take_back(self, refused: Turn) -> None:
+        """Let what was said since a refused prompt belong to the turn that goes on."""
+        self.turns.pop()
+        self.turns[-1].items += refused.items[1:]
+
     def _name_prompt(self, turn: Turn, message_id: str | None) -> None:
-        first = turn.items[0] if turn.items else None
-        if first is not None and isinstance(first, Message) and first.id is not None:
-            # The client was told this one when the prompt was taken.
-            return
-        if message_id and isinstance(first, Message) and first.role is Role.USER:
-            first.id = message_id
-            self._messages[Role.USER, message_id] = first
+        # One that has an id keeps it: the client was told it when the prompt was taken.
+        prompt = _unnamed_prompt(turn)
+        if message_id and prompt is not None:
+            prompt.id = message_id
+            self._messages[Role.USER, message_id] = prompt
 
     # -- updates ------------------------------------------------------------------------
 
@@ -185,13 +208,15 @@ class Transcript:
         elif kind in methods.STATE_KINDS:
             self._state(entry, kind, update)
         elif kind != methods.NOTICE:
-            other = Other(seq=entry.seq, at_us=entry.at_us, update=update)
+            version = entry.protocol
+            other = Other(seq=entry.seq, at_us=entry.at_us, update=update, protocol=version)
             self._turn(entry).items.append(other)
 
     def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
         message = self._find_message(entry, role, text(update.get("messageId")))
         message.last_seq = entry.seq
-        message.meta |= table(update.get("_meta"))
+        if "_meta" in update:
+            message.meta = _patched(message.meta, update["_meta"], entry)
         if is_chunk:
             message.add(table(update.get("content")))
         elif "content" in update:
@@ -202,9 +227,9 @@ class Transcript:
             known = self._messages.get((role, message_id))
             if known:
                 return known
-        else:
+        elif role not in self._names:
             items = self._turn(entry).items
-            last = items[-1] if items else None
+            last = self._named_message or (items[-1] if items else None)
             if isinstance(last, Message) and last.role is role and last.id is None:
                 return last
         turn = self._turn(entry)
@@ -214,6 +239,7 @@ class Transcript:
         message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=own_id)
         if own_id is None:
             message.name = self._names.pop(role, None)
+            self._named_message = message if message.name is not None else None
         turn.items.append(message)
         if message_id is not None:
             self._messages[role, message_id] = message
@@ -241,7 +267,7 @@ class Transcript:
                 # From version 2 on null clears; before, it left things as they were.
                 call.fields.pop(name, None)
         if "_meta" in told:
-            told["_meta"] = {**table(call.fields.get("_meta")), **table(told["_meta"])}
+            told["_meta"] = _patched(table(call.fields.get("_meta")), told["_meta"], entry)
         call.fields.update(told)
         self._terminal_output(table(update.get("_meta")))
         return call
@@ -352,8 +378,10 @@ class Transcript:
         if not told:
             # From version 2 on it may be about anything; then it stands as a call of its own.
             made_id = made_permission_id(peek(entry.line))
-            told = {"toolCallId": made_id, "title": params.get("title")}
-        call = self._tool_call(entry, told)
+            call = self._tool_call(entry, {"toolCallId": made_id, "title": params.get("title")})
+            call.is_made_up = True
+        else:
+            call = self._tool_call(entry, told)
         self._asked[_key(entry)] = (call, params)
 
     def _outcome(self, entry: Entry) -> None:
@@ -361,8 +389,13 @@ class Transcript:
         if asked is not None:
             call, params = asked
             result = table((members(entry.line) or {}).get("result"))
-            call.outcome = _describe(table(result.get("outcome")), rows(params.get("options")))
+            outcome = table(result.get("outcome"))
+            call.outcome = _describe(outcome, rows(params.get("options")))
+            if call.is_made_up and outcome.get("outcome") == "selected":
+                call.fields["status"] = "completed"
 
+
+_MOST_PROMPTS_AT_ONCE = 4
 
 _ROLES = {
     "user_message": Role.USER,
@@ -429,6 +462,25 @@ def made_permission_id(message: Envelope | None) -> str:
     """Return the id of the tool call that stands for a question which is about none."""
     asked = message.id if message is not None and message.id is not UNSET else b""
     return f"rekindle-permission-{bytes(asked).decode('utf-8', 'replace')}"
+
+
+def _unnamed_prompt(turn: Turn) -> Message | None:
+    first = turn.items[0] if turn.items else None
+    is_prompt = isinstance(first, Message) and first.role is Role.USER and first.id is None
+    return first if isinstance(first, Message) and is_prompt else None
+
+
+def _says(one: Message | None, other: Message) -> bool:
+    return one is not None and one.blocks == other.blocks
+
+
+def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any]:
+    """Return `_meta` with what is said of it anew."""
+    if entry.protocol == 1:
+        return {**known, **table(told)}
+    # From version 2 on null removes: a name, or all there is.
+    both = {} if told is None else {**known, **table(told)}
+    return {name: value for name, value in both.items() if value is not None}
 
 
 def _key(entry: Entry) -> Hashable:

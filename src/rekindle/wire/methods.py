@@ -25,8 +25,8 @@ CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
 TERMINAL_OUTPUT = "terminal/output"
 
-GONE_IN_V2 = frozenset({LOAD, SET_MODE, SET_MODEL, AUTHENTICATE, LOGOUT})
-"""What version 1 has and version 2 has not."""
+_GONE_IN_V2 = frozenset({LOAD, SET_MODE, SET_MODEL, AUTHENTICATE, LOGOUT})
+_TERMINAL_CANCEL = "terminal/cancel"
 
 LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
 
@@ -49,10 +49,17 @@ STATE_KINDS = frozenset(
 
 SESSION_INFO_UPDATE = "session_info_update"
 STATE_UPDATE = "state_update"
+TERMINAL_OUTPUT_CHUNK = "terminal_output_chunk"
 NOTICE = "notice"
 """A passing remark: never part of the history."""
 
 _PRIVATE = ("authenticate", "logout", "auth/", "_auth/", "fs/", "terminal/")
+
+
+def is_gone_in_v2(method: str) -> bool:
+    """Tell whether version 1 has a method and version 2 has not."""
+    is_of_clients = method.startswith(("fs/", "terminal/")) and method != _TERMINAL_CANCEL
+    return method in _GONE_IN_V2 or is_of_clients
 
 
 def is_private(method: str) -> bool:

@@ -85,17 +85,17 @@ class TestToV1:
 
     def test_chunks_pass_and_a_whole_message_is_told_in_chunks(self) -> None:
         live = LiveToV1()
-        piece = chunk("agent_message_chunk", "Hel", messageId="m")
+        piece = chunk("agent_message_chunk", "Fir", messageId="m")
         assert live.update(piece) == [piece]
         whole = {"sessionUpdate": "agent_message", "messageId": "m"}
         assert live.update(whole) == []
-        blocks = [{"type": "text", "text": "Hello"}, {"type": "image", "data": ""}]
+        blocks = [{"type": "text", "text": "First"}, {"type": "image", "data": ""}]
         assert live.update({**whole, "content": blocks}) == [
-            chunk("agent_message_chunk", "lo", messageId="m"),
+            chunk("agent_message_chunk", "st", messageId="m"),
             {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": blocks[1]},
         ]
         assert live.update({**whole, "content": blocks}) == []
-        pieces = [{"type": "text", "text": words} for words in ("Hel", "lo")]
+        pieces = [{"type": "text", "text": words} for words in ("Fir", "st")]
         assert live.update({**whole, "content": [*pieces, blocks[1]]}) == []
 
     def test_what_is_taken_back_is_told_beside_it(self) -> None:
@@ -151,6 +151,31 @@ class TestToV1:
         (told,) = live.update(snapshot)
         assert told["content"][0]["content"]["text"] == "all of it, and more than that"
         assert live.update({**data, "terminalId": "y", "data": "not base64!"}) == []
+
+    def test_what_is_late_of_a_terminal_is_told_at_the_end_of_the_turn(self) -> None:
+        live = LiveToV1()
+        terminal = {"type": "terminal", "terminalId": "x"}
+        live.update(call("tool_call_update", content=[terminal]))
+        chunk = {"sessionUpdate": "terminal_output_chunk", "terminalId": "x"}
+        live.update({**chunk, "data": encoded("one ")})
+        assert live.update({**chunk, "data": encoded("two")}) == []
+        (told,) = live.update({"sessionUpdate": "state_update", "state": "idle"})
+        assert told["content"][0]["content"]["text"] == "one two"
+        assert live.update({"sessionUpdate": "state_update", "state": "idle"}) == []
+        # A change of the call brings it too.
+        assert live.update({**chunk, "data": encoded("!")}) == []
+        (told,) = live.update(call("tool_call_update", status="completed"))
+        assert told["content"][0]["content"]["text"] == "one two!"
+
+    def test_only_the_last_messages_are_remembered(self) -> None:
+        live = LiveToV1()
+        for number in range(9):
+            live.update(chunk("agent_message_chunk", "x", messageId=f"m{number}"))
+        whole = {"sessionUpdate": "agent_message", "content": [{"type": "text", "text": "xy"}]}
+        (told,) = live.update({**whole, "messageId": "m8"})
+        assert told["content"]["text"] == "y"
+        (told,) = live.update({**whole, "messageId": "m0"})
+        assert told["content"]["text"] == "xy"
 
     def test_options_tell_the_mode_too_when_it_changes(self) -> None:
         live = LiveToV1()

@@ -280,13 +280,12 @@ def test_an_outcome_that_is_not_known_is_no_consent(outcome: str) -> None:
 def test_servers() -> None:
     stdio = {"name": "a", "command": "/a", "args": [], "env": []}
     http = {"type": "http", "name": "b", "url": "u", "headers": []}
-    sse = {"type": "sse", "name": "c", "url": "u"}
-    assert servers_to_v2([stdio, http, sse]) == [{"type": "stdio", **stdio}, http, sse]
+    assert servers_to_v2([stdio, http]) == [{"type": "stdio", **stdio}, http]
     bare = [
         {"type": "stdio", "name": "a", "command": "/a"},
         {"type": "http", "name": "b", "url": "u"},
     ]
-    assert servers_to_v1([*bare, sse]) == [stdio, http, sse]
+    assert servers_to_v1(bare) == [stdio, http]
 
 
 @pytest.mark.parametrize(

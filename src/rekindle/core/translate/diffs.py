@@ -32,8 +32,7 @@ def diff_to_v1(part: Json) -> Json:
     """
     if "changes" not in part:
         return part
-    words = text(table(part.get("patch")).get("text"))
-    shown = words if words is not None else "\n".join(_changes(part))
+    shown = text(table(part.get("patch")).get("text")) or "\n".join(_changes(part))
     return {"type": "content", "content": {"type": "text", "text": shown}}
 
 

@@ -17,7 +17,7 @@ from rekindle.wire.envelope import rows, table, text
 Json = dict[str, Any]
 
 _MESSAGES = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thought_chunk"})
-_SAME = frozenset({"session_info_update", "usage_update", "compaction_update", "notice"})
+_STATE = frozenset({"session_info_update", "usage_update", "notice"})
 
 
 class Named(Struct, frozen=True):
@@ -59,6 +59,12 @@ class LiveToV2:
         self.options = rows(answer.get("configOptions")) or self.options
         return options_to_v2(self.options, self.modes)
 
+    def see_call(self, call_id: str | None) -> None:
+        """Notice a tool call: what is said after its first sight is another message."""
+        if call_id is None or call_id not in self._calls:
+            self._calls.add(call_id or "")
+            self._running = None
+
     def update(self, update: Json) -> tuple[Json, Named | None]:
         """Return an update of version 2, and the message that was given an id for it, if any."""
         kind = text(update.get("sessionUpdate")) or ""
@@ -79,7 +85,7 @@ class LiveToV2:
         rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
         match kind:
             case "tool_call" | "tool_call_update":
-                self._see_call(text(update.get("toolCallId")) or "")
+                self.see_call(text(update.get("toolCallId")))
                 return {"sessionUpdate": "tool_call_update", **call_to_v2(rest)}
             case "plan":
                 if not self._has_plan:
@@ -96,9 +102,11 @@ class LiveToV2:
                 commands = commands_to_v2(rest.pop("availableCommands", None))
                 return {"sessionUpdate": kind, **rest, "availableCommands": commands}
             case _:
-                if kind in _SAME:
+                if kind in _STATE:
                     return update
                 self._running = None
+                if kind == "compaction_update":
+                    return update
                 # Kinds that version 2 does not know are kept under a name that it leaves free.
                 name = kind if kind.startswith("_") else f"_{kind}"
                 return {**rest, "sessionUpdate": name}
@@ -106,11 +114,6 @@ class LiveToV2:
     def _options_update(self, rest: Json) -> Json:
         options = options_to_v2(self.options, self.modes)
         return {"sessionUpdate": "config_option_update", **rest, "configOptions": options}
-
-    def _see_call(self, call_id: str) -> None:
-        if call_id not in self._calls:
-            self._calls.add(call_id)
-            self._running = None
 
     def _make_id(self) -> str:
         self._made += 1

@@ -6,6 +6,9 @@ from rekindle.wire.envelope import rows, table
 
 Json = dict[str, Any]
 
+SHARED_TYPES = frozenset({"stdio", "http"})
+"""Those that both versions have."""
+
 
 def servers_to_v2(servers: object) -> list[Json]:
     """Return the servers of version 1 as those of version 2."""
@@ -22,7 +25,5 @@ def _to_v1(server: Json) -> Json:
         case "stdio":
             rest = {name: value for name, value in server.items() if name != "type"}
             return {**rest, "args": rows(rest.get("args")), "env": rows(rest.get("env"))}
-        case "http":
-            return {**server, "headers": rows(server.get("headers"))}
         case _:
-            return server
+            return {**server, "headers": rows(server.get("headers"))}
