@@ -100,9 +100,7 @@ def as_entries(version: int, turns: list[list[Json]]) -> list[Entry]:
     def add(kind: Kind, side: Side, message: Json) -> None:
         seq = len(entries) + 1
         line = json.dumps(message).encode()
-        entries.append(
-            Entry(seq=seq, side=side, kind=kind, at_us=seq, line=line, protocol=version)
-        )
+        entries.append(Entry(seq=seq, side=side, kind=kind, at_us=seq, line=line, protocol=version))
 
     for number, said in enumerate(turns):
         prompt = [{"type": "text", "text": f"prompt {number}"}]

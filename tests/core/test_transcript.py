@@ -304,3 +304,40 @@ def test_what_is_told_beside_a_tool_call_adds_up() -> None:
     assert isinstance(item, ToolCall)
     assert item.fields["_meta"].keys() == {"a", "b", "terminal_output_delta"}
     assert transcript.terminals["x"].text == "out"
+
+
+def named(message_id: str) -> Entry:
+    told = {"kind": "agent_message_chunk", "messageId": message_id}
+    return entry(Kind.NAMED, told)
+
+
+def test_messages_that_were_named_on_the_way_are_those_that_the_client_saw() -> None:
+    call = update("tool_call", toolCallId="t")
+    transcript = fold(
+        [
+            prompt("Go"),
+            *(named("x-1"), chunk("a"), call, chunk("b")),
+            *(named("x-2"), chunk("c")),
+            prompt("On"),
+            *(chunk("d"), call, chunk("e")),
+        ]
+    )
+    texts = [
+        [(it.name, it.text) for it in turn.items if isinstance(it, Message)]
+        for turn in transcript.turns
+    ]
+    assert texts == [
+        [(None, "Go"), ("x-1", "ab"), ("x-2", "c")],
+        [(None, "On"), (None, "de")],
+    ]
+
+
+def test_from_version_2_on_null_takes_away_what_was_told_beside() -> None:
+    def meta(protocol: int, *told: object) -> object:
+        entries = [update("agent_message", protocol, messageId="m", _meta=it) for it in told]
+        return only_item(fold(entries)).meta
+
+    assert meta(2, {"a": 1, "b": 2}, {"a": None}) == {"b": 2}
+    assert meta(2, {"a": 1}, None) == {}
+    assert meta(1, {"a": 1}, {"a": None}) == {"a": None}
+    assert meta(1, {"a": 1}, None) == {"a": 1}
