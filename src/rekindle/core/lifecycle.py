@@ -29,7 +29,9 @@ def flow_for(
 ) -> Flow | None:
     """Return what answers a request; None if it simply goes to the agent."""
     if conn.client_protocol > 1:
-        if methods.is_gone_in_v2(method):
+        if methods.is_gone_in_v2(method) or (
+            conn.is_translating and method.startswith("terminal/")
+        ):
             return refuse(method)
         if method == methods.RESUME:
             return resume_v2(conn, params, line)

@@ -94,7 +94,7 @@ def use(conn: Connection, session_id: str, line: bytes) -> Flow:
 
 def refuse(method: str) -> Flow:
     """Refuse a method that the client's version does not have."""
-    raise Refusal(METHOD_NOT_FOUND, f"there is no method {method} in version 2", {"method": method})
+    raise Refusal(METHOD_NOT_FOUND, f"there is no method {method} here", {"method": method})
     yield  # a flow is a generator
 
 
