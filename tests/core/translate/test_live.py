@@ -85,17 +85,17 @@ class TestToV1:
 
     def test_chunks_pass_and_a_whole_message_is_told_in_chunks(self) -> None:
         live = LiveToV1()
-        piece = chunk("agent_message_chunk", "Hel", messageId="m")
+        piece = chunk("agent_message_chunk", "He", messageId="m")
         assert live.update(piece) == [piece]
         whole = {"sessionUpdate": "agent_message", "messageId": "m"}
         assert live.update(whole) == []
         blocks = [{"type": "text", "text": "Hello"}, {"type": "image", "data": ""}]
         assert live.update({**whole, "content": blocks}) == [
-            chunk("agent_message_chunk", "lo", messageId="m"),
+            chunk("agent_message_chunk", "llo", messageId="m"),
             {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": blocks[1]},
         ]
         assert live.update({**whole, "content": blocks}) == []
-        pieces = [{"type": "text", "text": words} for words in ("Hel", "lo")]
+        pieces = [{"type": "text", "text": words} for words in ("He", "llo")]
         assert live.update({**whole, "content": [*pieces, blocks[1]]}) == []
 
     def test_what_is_taken_back_is_told_beside_it(self) -> None:
