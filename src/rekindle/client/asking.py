@@ -47,7 +47,7 @@ class Asking:
             # Nobody is there to be asked.
             question.reject()
         if turn is not None:
-            turn.tell(Asked(question))
+            turn.tell(Asked(question, is_yours=self._on_permission is None))
 
     def cancel(self) -> None:
         """Answer all that is open: the turn was cancelled."""

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.client.questions import Question
-from rekindle.client.values import Plan, ToolCall, as_plan, as_tool_call
+from rekindle.client.values import Other, Plan, ToolCall, as_plan, as_tool_call
 from rekindle.core import items
 from rekindle.core.items import Message, Role
 from rekindle.core.transcript import Transcript, decode_bytes
@@ -61,21 +61,16 @@ class Printed(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """The agent asks for permission. Unless `on_permission` answers, you do."""
+    """The agent asks for permission. If it `is_yours`, nobody answers it unless you do."""
 
     question: Question
+    is_yours: bool = False
 
 
 class Changed(Struct, frozen=True):
-    """The session's `title`, `mode`, `options`, `commands` or `usage` changed: see there."""
+    """The session's `title`, `mode`, `options`, `commands` or `usage` changed; see there."""
 
     what: str
-
-
-class Other(Struct, frozen=True):
-    """An update of a kind that is not among these, as the agent sent it."""
-
-    update: Json
 
 
 Event = Said | Thought | Called | Planned | Printed | Asked | Changed | Other

@@ -12,7 +12,7 @@ from rekindle.client.questions import OnPermission
 from rekindle.client.record import Record
 from rekindle.client.rpc import Answer, Rpc
 from rekindle.client.turn import Turn
-from rekindle.client.values import Choice, Command, Option
+from rekindle.client.values import Choice, Command, Item, Option, as_items
 from rekindle.core.echo import Echo
 from rekindle.core.transcript import Transcript
 from rekindle.core.translate.options import setting_to_v1
@@ -82,8 +82,13 @@ class Session:
     # -- what is known of it ------------------------------------------------------------
 
     @property
-    def transcript(self) -> Transcript:
+    def history(self) -> list[Item]:
         """What has been said and done, as far as it was told here: after a load, all of it."""
+        return list(as_items(self.transcript.turns))
+
+    @property
+    def transcript(self) -> Transcript:
+        """The same as Rekindle folds it, turn by turn, with terminals."""
         return self._record.transcript
 
     @property

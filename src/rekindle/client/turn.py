@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from rekindle.client.events import Asked, Event, joined
+from rekindle.client.values import Item, as_items
 from rekindle.core import items
-from rekindle.core.items import Item, Message, Role
+from rekindle.core.items import Role
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -83,18 +84,16 @@ class Turn:
 
     @property
     def items(self) -> list[Item]:
-        """The prompt, and what has come of it so far, as it stands in the transcript."""
-        return self._folded.items
+        """The prompt, and what has come of it so far."""
+        return list(as_items([self._folded]))
 
     @property
     def text(self) -> str:
         """What the agent has said so far: its messages, without thoughts."""
-        return "\n\n".join(
-            item.text
-            for item in self.items
-            # Rekindle tells the user in a message of its own that it helped out.
-            if isinstance(item, Message) and item.role is Role.AGENT and "rekindle" not in item.meta
-        )
+        said = (item for item in self._folded.items if isinstance(item, items.Message))
+        # Rekindle tells the user in a message of its own that it helped out.
+        own = (it for it in said if it.role is Role.AGENT and "rekindle" not in it.meta)
+        return "\n\n".join(message.text for message in own)
 
     def cancel(self) -> None:
         """Ask the agent to stop. It still tells how that ends: `await` it for that."""
@@ -158,5 +157,5 @@ class Turn:
         dropped = list(self._events.waiting)
         self._events.waiting.clear()
         for event in dropped:
-            if isinstance(event, Asked):
+            if isinstance(event, Asked) and event.is_yours:
                 event.question.reject()

@@ -3,12 +3,14 @@
 The form is that of version 2 of the protocol, whichever of them the agent speaks.
 """
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
 from rekindle.core import items
+from rekindle.core.items import Role
 from rekindle.core.translate.options import config_id
 from rekindle.core.translate.tool_calls import call_to_v2
 from rekindle.wire.envelope import rows, table, text
@@ -80,6 +82,26 @@ class Plan(Struct, frozen=True, kw_only=True):
     entries: tuple[PlanEntry, ...]
 
 
+class Message(Struct, frozen=True, kw_only=True):
+    """What was said in one go, by the user or the agent; or thought."""
+
+    role: Role
+    blocks: tuple[Json, ...]
+    id: str | None = None
+    meta: Json = {}
+
+    @property
+    def text(self) -> str:
+        """The words, without what is not text."""
+        return "".join(text(block.get("text")) or "" for block in self.blocks)
+
+
+class Other(Struct, frozen=True):
+    """An update of a kind that has no value of its own, as the agent sent it."""
+
+    update: Json
+
+
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A tool call as it was at that moment; `fields` has all that the agent told of it."""
 
@@ -122,6 +144,27 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     def raw_output(self) -> Any:  # noqa: ANN401 - whatever the tool gives
         """What the tool has given back."""
         return self.fields.get("rawOutput")
+
+
+Item = Message | ToolCall | Plan | Other
+"""What a conversation is made of."""
+
+
+def as_items(turns: Iterable[items.Turn]) -> Iterator[Item]:
+    """Yield what turns are made of, as it is now."""
+    for item in (item for turn in turns for item in turn.items):
+        match item:
+            case items.Message():
+                blocks = tuple(item.blocks)
+                yield Message(role=item.role, blocks=blocks, id=item.id, meta=dict(item.meta))
+            case items.ToolCall():
+                yield as_tool_call(item)
+            case items.Plan():
+                yield as_plan(item)
+            case items.Other():
+                yield Other(item.update)
+            case _:
+                pass  # only a store has gaps and handovers
 
 
 def as_tool_call(call: items.ToolCall) -> ToolCall:
