@@ -80,6 +80,11 @@ def big(size: str) -> None:
     say("x" * int(size))
 
 
+def emoji(_: str) -> None:
+    for words in ("a\ud83d", "\ude00b", "\ud83d", "\ude00"):
+        say(words)
+
+
 def rewrite(_: str) -> None:
     say("Hello wor")
     for words in ("Hello world", "Good morning"):

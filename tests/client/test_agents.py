@@ -147,6 +147,15 @@ async def test_odd_things_do_no_harm(version: int) -> None:
         assert await session.ask("junk") == "done"
 
 
+async def test_characters_that_were_cut_in_two_are_whole_again() -> None:
+    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+        session = await agent.new(".")
+        turn = session.prompt("emoji")
+        pieces = [it.text async for it in turn if isinstance(it, Said)]
+        assert "".join(pieces) == turn.text == "a😀b😀"
+        assert "".join(pieces).encode()
+
+
 async def test_a_message_may_be_very_long() -> None:
     size = 30_000_000
     async with connect([*ODD, "1"], behind_rekindle=False) as agent:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -39,24 +40,28 @@ async def edited(session: Session) -> tuple[str, str | None]:
     return calls[-1].status, calls[-1].outcome
 
 
-@pytest.mark.parametrize(
-    ("on_permission", "ending"),
-    [
-        (Question.allow, ("completed", "Allow once")),
-        (lambda question: question.allow(always=True), ("completed", "Always allow")),
-        (lambda question: question.choose(question.choices[0]), ("completed", "Allow once")),
-        (later, ("completed", "Always allow")),
-        (Question.reject, ("failed", "Reject")),
-        (Question.cancel, ("failed", "cancelled")),
-        (lambda _: None, ("failed", "Reject")),
-        (shrug, ("failed", "Reject")),
-    ],
-)
-async def test_a_function_answers(
-    start: Start, on_permission: OnPermission, ending: tuple[str, str]
-) -> None:
-    async with start(on_permission=on_permission) as agent:
-        assert await edited(await agent.new(".")) == ending
+WAYS: list[tuple[OnPermission, tuple[str, str]]] = [
+    (Question.allow, ("completed", "Allow once")),
+    (lambda question: question.allow(always=True), ("completed", "Always allow")),
+    (lambda question: question.choose(question.choices[0]), ("completed", "Allow once")),
+    (later, ("completed", "Always allow")),
+    (Question.reject, ("failed", "Reject")),
+    (Question.cancel, ("failed", "cancelled")),
+    (lambda _: None, ("failed", "Reject")),
+    (shrug, ("failed", "Reject")),
+]
+
+
+async def test_a_function_answers(start: Start) -> None:
+    ways = iter(WAYS)
+
+    def answer(question: Question) -> Awaitable[None] | None:
+        on_permission, _ = next(ways)
+        return on_permission(question)
+
+    async with start(on_permission=answer) as agent:
+        session = await agent.new(".")
+        assert [await edited(session) for _ in WAYS] == [ending for _, ending in WAYS]
 
 
 async def test_nothing_is_allowed_unless_somebody_says_so(start: Start) -> None:

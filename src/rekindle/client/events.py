@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.client.questions import Question
 from rekindle.client.values import Other, Plan, ToolCall, as_plan, as_tool_call
@@ -110,6 +111,29 @@ def joined(first: Event, second: Event) -> Event | None:
     return None
 
 
+class Seam:
+    """Puts characters together that were cut in two: some agents cut their streams anywhere."""
+
+    def __init__(self) -> None:
+        self._half = ""
+        self._of: object = None
+
+    def mend(self, event: Event) -> Event | None:
+        """Return the event with whole characters; None if only half of one is left of it."""
+        if not isinstance(event, Said | Thought):
+            return event
+        of = (type(event), event.message_id)
+        words = self._half + event.text if of == self._of else event.text
+        self._half, self._of = "", of
+        if words.isascii():
+            return event
+        if "\ud800" <= words[-1] <= "\udbff":
+            self._half, words = words[-1], words[:-1]
+        words = words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        is_empty = not (words or event.anew or event.blocks or event.meta)
+        return None if is_empty else replace(event, text=words)
+
+
 class Watch:
     """Tells what an update changes in a transcript. Ask it before and after it is folded."""
 
@@ -140,7 +164,7 @@ class Watch:
         if kind in _TERMINALS:
             data = update.get("data") or table(update.get("output")).get("data")
             return Printed(text(update.get("terminalId")) or "", decode_bytes(data))
-        if kind in _STATES:
+        if kind in _STATES and (kind != "session_info_update" or "title" in update):
             return Changed(_STATES[kind])
         if kind in _CALLS or kind in {"plan", "plan_update"}:
             return changed_item(self._transcript, seq) or Other(update)
@@ -152,7 +176,8 @@ class Watch:
         if "content" not in self._update:
             return None
         blocks = [table(it) for it in rows(told) or [told]]
-        words = "".join(text(block.get("text")) or "" for block in blocks)
+        # As it is: half a character is still to be put together with the other half.
+        words = "".join(it for it in (block.get("text") for block in blocks) if isinstance(it, str))
         others = tuple(block for block in blocks if block and block.get("type") != "text")
         is_more = words.startswith(self._before)
         return make(

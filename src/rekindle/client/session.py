@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from rekindle.client.asking import Asking
-from rekindle.client.events import Watch
+from rekindle.client.events import Seam, Watch
 from rekindle.client.greeting import Greeting
 from rekindle.client.questions import OnPermission
 from rekindle.client.record import Record
@@ -71,6 +71,7 @@ class Session:
         self._record = Record(context.agent.protocol)
         self._asking = Asking(context.rpc, self._record, context.on_permission)
         self._echo = Echo([])
+        self._seam = Seam()
         self._has_begun = False
         self._is_accepted = False
         self._is_cancelled = False
@@ -240,6 +241,7 @@ class Session:
             return
         watch = Watch(self.transcript, update)
         event = watch.event(self._record.note(Side.AGENT, Kind.UPDATE, line))
+        event = self._seam.mend(event) if event is not None else None
         if event is not None:
             turn.tell(event)
         if kind == methods.STATE_UPDATE:
