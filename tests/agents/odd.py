@@ -15,6 +15,15 @@ Json = dict[str, Any]
 VERSION = int(sys.argv[1])
 SESSION = "odd"
 prompts = 0
+last_id = 0
+heard: list[Json] = []
+NAME = "configId" if VERSION > 1 else "id"
+CHOICES = [{"value": it, "name": it} for it in ("small", "large")]
+GROUP = {"groupId" if VERSION > 1 else "group": "g", "name": "Sizes", "options": CHOICES}
+OPTIONS: list[Json] = [
+    {NAME: "flag", "name": "Flag", "type": "boolean", "currentValue": False},
+    {NAME: "model", "name": "Model", "type": "select", "currentValue": "small", "options": [GROUP]},
+]
 lines = iter(sys.stdin.readline, "")
 
 
@@ -117,6 +126,36 @@ def orphan(_: str) -> None:
     os._exit(7)
 
 
+def withdraw(_: str) -> None:
+    """Ask, and want no answer any more."""
+    options = [{"optionId": "a", "name": "a", "kind": "allow_once"}]
+    params = {"sessionId": SESSION, "toolCall": {"toolCallId": "t"}, "options": options}
+    send(id="asked", method="session/request_permission", params=params)
+    send(method="$/cancel_request", params={"requestId": "asked"})
+    say(str(json.loads(next(lines))["error"]["code"]))
+
+
+def stranger(_: str) -> None:
+    """Tell of a session that nobody has opened, ask in it, and answer what nobody has asked."""
+    params = {"sessionId": "stranger", "toolCall": {"toolCallId": "t"}, "options": []}
+    send(method="session/update", params={"sessionId": "stranger", "update": {}})
+    send(id=99, result={})
+    send(id="asked", method="session/request_permission", params=params)
+    say(json.loads(next(lines))["result"]["outcome"]["outcome"])
+
+
+def settings(_: str) -> None:
+    """Say how the last option was set."""
+    say(json.dumps(heard[-1]))
+
+
+def give_up(_: str) -> None:
+    """Refuse the prompt as cancelled, when it is cancelled."""
+    say("waiting")
+    assert "session/cancel" in next(lines)
+    send(id=last_id, error={"code": -32800, "message": "cancelled"})
+
+
 def only_always(_: str) -> None:
     say(json.dumps(permission(["allow_always", "reject_always"])["result"]["outcome"]))
 
@@ -129,8 +168,8 @@ def no_reject(_: str) -> None:
 
 
 def begin(request: Json) -> None:
-    global prompts  # noqa: PLW0603 - one process is one conversation
-    prompts += 1
+    global prompts, last_id
+    prompts, last_id = prompts + 1, request["id"]
     words = request["params"]["prompt"][0]["text"]
     name, _, rest = words.partition(" ")
     if VERSION > 1:
@@ -144,18 +183,31 @@ def begin(request: Json) -> None:
         send(id=request["id"], result={"stopReason": "end_turn"})
 
 
+def set_option(params: Json) -> Json:
+    heard.append(params)
+    for option in OPTIONS:
+        if option[NAME] == params["configId"]:
+            option["currentValue"] = params["value"]
+    return {"configOptions": OPTIONS}
+
+
 def main() -> None:
     session = {"prompt": {}} if VERSION > 1 else None
     greeting = {"protocolVersion": VERSION}
     if session is not None:
         greeting |= {"capabilities": {"session": session}, "info": {"name": "odd", "version": "0"}}
     endless = {"sessions": [{"sessionId": SESSION, "cwd": "/"}, {}], "nextCursor": "again"}
-    results = {"initialize": greeting, "session/new": {"sessionId": SESSION}}
+    new = {"sessionId": SESSION, "configOptions": OPTIONS}
+    results: Json = {"initialize": greeting, "session/new": new}
     results["session/list"] = endless
     for line in lines:
         request = json.loads(line)
         if request.get("method") == "session/prompt":
             begin(request)
+        elif request.get("method") == "session/set_config_option":
+            send(id=request["id"], result=set_option(request["params"]))
+        elif request.get("method") == "session/close":
+            send(id=request["id"], error={"code": -32002, "message": "unknown"})
         elif "id" in request:
             send(id=request["id"], result=results.get(request["method"]))
 

@@ -9,6 +9,7 @@ import pytest
 
 from acp import EXAMPLE_AGENT
 from rekindle.client import (
+    AgentRefused,
     AuthRequired,
     BadAnswer,
     Message,
@@ -145,6 +146,56 @@ async def test_odd_things_do_no_harm(version: int) -> None:
         assert await session.ask("files") == "-32601"
         assert await session.ask("batch") == "one two"
         assert await session.ask("junk") == "done"
+        assert await session.ask("stranger") == "cancelled"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_options_are_set_as_each_version_has_it(version: int) -> None:
+    command = [*ODD, str(version)]
+    async with connect(command, behind_rekindle=False, protocol=version) as agent:
+        session = await agent.new(".")
+        flag, model = session.options
+        assert (flag.id, flag.type, flag.value) == ("flag", "boolean", False)
+        assert (model.id, model.value) == ("model", "small")
+        assert [choice.id for choice in model.choices] == ["small", "large"]
+        await session.set_option("flag", value=True)
+        sent = {"sessionId": "odd", "configId": "flag", "type": "boolean", "value": True}
+        assert json.loads(await session.ask("settings")) == sent
+        await session.set_option("model", "large")
+        sent = {"sessionId": "odd", "configId": "model", "value": "large"}
+        by_id = {"type": "id"} if version == 2 else {}
+        assert json.loads(await session.ask("settings")) == sent | by_id
+        assert [option.value for option in session.options] == [True, "large"]
+        with pytest.raises(NotOffered, match="modes"):
+            await session.set_mode("ask")
+
+
+async def test_a_prompt_that_is_refused_as_cancelled_was_cancelled() -> None:
+    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+        session = await agent.new(".")
+        turn = session.prompt("give_up")
+        async for event in turn:
+            assert event == Said(text="waiting", message_id="m1")
+            turn.cancel()
+        assert turn.stop_reason == "cancelled"
+
+
+async def test_a_session_that_the_agent_does_not_know_is_as_good_as_closed() -> None:
+    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+        session = await agent.new(".")
+        await session.close()
+        assert not session.is_open
+
+
+async def test_a_load_that_fails_leaves_an_open_session_as_it_was() -> None:
+    command = [*EXAMPLE_AGENT, "--offer", "all"]
+    async with connect(command, behind_rekindle=False) as agent:
+        session = await agent.new(".")
+        await session.ask("Hello")
+        with pytest.raises(AgentRefused, match="must be"):
+            await agent._open("session/load", session.id, {"cwd": "nonsense"})  # noqa: SLF001 - made to fail
+        assert session.is_open
+        assert "2 messages so far" in await session.ask("Go on")
 
 
 async def test_characters_that_were_cut_in_two_are_whole_again() -> None:
@@ -215,6 +266,30 @@ def words_of(session: Session) -> list[tuple[Role, str]]:
     return [(it.role, it.text) for it in session.history if isinstance(it, Message)]
 
 
+async def test_an_agent_that_refuses_to_be_greeted_says_why() -> None:
+    code = (
+        "import sys, json\nfor line in sys.stdin:"
+        "\n error = {'code': -32603, 'message': 'no licence ' + str(json.loads(line)['id'])}"
+        "\n print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'error': error}))"
+        "\n sys.stdout.flush()"
+    )
+    with pytest.raises(AgentRefused, match="refused initialize: no licence 1"):
+        async with connect([sys.executable, "-c", code], behind_rekindle=False):
+            pass
+
+
+async def test_more_folders_and_servers_go_to_agents_that_take_them(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    command = [sys.executable, AGENTS / "tap.py", heard, *QUIRKY, "claude", tmp_path]
+    async with connect(command, behind_rekindle=False) as agent:
+        assert agent.capabilities["session"]["additionalDirectories"] == {}
+        await agent.new(tmp_path, directories=["."], mcp_servers=[STDIO])
+    (new,) = [it["params"] for _, it in said_in(heard) if it.get("method") == "session/new"]
+    server = {"name": "s", "command": "true", "args": [], "env": []}
+    assert new["mcpServers"] == [server]
+    assert new["additionalDirectories"] == [str(Path.cwd())]
+
+
 async def test_logging_in(tmp_path: Path) -> None:
     async with connect([*QUIRKY, "auth", tmp_path], behind_rekindle=False) as agent:
         with pytest.raises(AuthRequired, match="Authentication required"):
@@ -223,6 +298,8 @@ async def test_logging_in(tmp_path: Path) -> None:
         assert (method.id, method.name, method.type) == ("login", "Log in", "agent")
         await agent.authenticate(method.id)
         assert await agent.new(".")
+        with pytest.raises(AgentRefused, match="logout"):
+            await agent.logout()
 
 
 async def test_a_list_goes_on_over_all_pages_and_not_for_ever(tmp_path: Path) -> None:

@@ -127,24 +127,33 @@ CLIENT = """
 import asyncio, sys
 from rekindle.client import connect
 async def main():
-    async with connect(sys.argv[1:], behind_rekindle=False) as agent:
+    async with connect(sys.argv[1:], behind_rekindle=False, grace=60) as agent:
         turn = (await agent.new(".")).prompt("slow")
         await anext(aiter(turn))
         print("ready", flush=True)
-        await turn
+        try:
+            await turn
+        finally:
+            print("ending", flush=True)
 asyncio.run(main())
 """
 
 
-def test_an_interrupt_ends_the_agent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_impatient", [False, True])
+def test_an_interrupt_ends_the_agent(tmp_path: Path, *, is_impatient: bool) -> None:
     pid = tmp_path / "pid"
-    command = [sys.executable, "-c", CLIENT, *noting_pid(pid, *EXAMPLE_AGENT)]
+    # The second one does not end by itself, and it takes another interrupt not to wait for it.
+    agent = [*QUIRKY, "no-exit", tmp_path] if is_impatient else EXAMPLE_AGENT
+    command = [sys.executable, "-c", CLIENT, *noting_pid(pid, *agent)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as client:
         assert client.stdout
         assert client.stderr
         assert client.stdout.readline() == "ready\n"
         client.send_signal(signal.SIGINT)
+        assert client.stdout.readline() == "ending\n"
+        if is_impatient:
+            client.send_signal(signal.SIGINT)
         assert client.wait(20) == -signal.SIGINT
         assert "KeyboardInterrupt" in client.stderr.read()
     assert not is_running(int(pid.read_text()))

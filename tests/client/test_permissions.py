@@ -135,6 +135,26 @@ async def test_a_cancelled_turn_leaves_no_question_open(start: Start) -> None:
         assert await session.ask("Go on")
 
 
+async def test_a_question_that_is_withdrawn_is_thought_about_no_more(start: Start) -> None:
+    del start
+    thoughts: list[str] = []
+
+    async def think_for_ever(question: Question) -> None:
+        thoughts.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            question.allow()
+            thoughts.append("ended")
+
+    odd = [sys.executable, ODD, "1"]
+    async with connect(odd, behind_rekindle=False, on_permission=think_for_ever) as agent:
+        session = await agent.new(".")
+        assert await session.ask("withdraw") == "-32800"
+        # Perhaps it was withdrawn before there was the time to think of it.
+        assert thoughts in ([], ["begun", "ended"])
+
+
 async def test_choices_that_are_not_there_are_not_made(start: Start) -> None:
     del start
     odd = [sys.executable, ODD, "1"]

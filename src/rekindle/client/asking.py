@@ -1,7 +1,7 @@
 """Questions for permission that are open in a session, and having them answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from inspect import isawaitable
 from typing import Any
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 class _Open(Struct):
     request_id: Raw
     question: Question
-    task: "asyncio.Task[None] | None" = None
+    task: "asyncio.Future[None] | None" = None
 
 
 class Asking:
@@ -91,24 +91,25 @@ class Asking:
             _fail(asked.question, error, turn)
             return
         if isawaitable(answering):
-            asked.task = asyncio.ensure_future(_wait(asked.question, answering, turn))
+            asked.task = asyncio.ensure_future(answering)
+            asked.task.add_done_callback(lambda task: _conclude(asked.question, task, turn))
         else:
             asked.question.reject()
 
 
-async def _wait(question: Question, answering: Awaitable[None], turn: Turn | None) -> None:
-    try:
-        await answering
-    except Exception as error:  # noqa: BLE001 - whoever prompted gets to see it
+def _conclude(question: Question, task: "asyncio.Future[None]", turn: Turn | None) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
         _fail(question, error, turn)
     else:
         question.reject()
 
 
-def _fail(question: Question, error: Exception, turn: Turn | None) -> None:
-    question.reject()
+def _fail(question: Question, error: BaseException, turn: Turn | None) -> None:
+    # Before it is answered: that may be the end of the turn.
     if turn is not None:
         turn.blame(error)
+    question.reject()
 
 
 def _stop(asked: _Open) -> None:
