@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,10 @@ async def read(turn: Turn) -> list[Event]:
 @pytest.mark.parametrize("version", ["1", "2"])
 async def test_a_dead_agent_fails_the_turn_and_says_how(version: str) -> None:
     command = [*EXAMPLE_AGENT, "--protocol", version]
-    async with connect(command, behind_rekindle=False, protocol=int(version)) as agent:
+    lines: list[str] = []
+    async with connect(
+        command, behind_rekindle=False, protocol=int(version), on_stderr=lines.append
+    ) as agent:
         session = await agent.new(".")
         turn = session.prompt("crash")
         with pytest.raises(AgentGone) as caught:
@@ -47,6 +51,7 @@ async def test_a_dead_agent_fails_the_turn_and_says_how(version: str) -> None:
         assert turn.text == "I am about to"
         assert caught.value.exit_code == 3
         assert caught.value.stderr == ("rekindle example-agent: crashed, as the prompt asked",)
+        assert lines == list(caught.value.stderr)
         assert "exited with 3" in str(caught.value)
         assert "crashed, as the prompt asked" in str(caught.value)
         with pytest.raises(AgentGone, match=r"exited with 3 before it answered session/new"):
@@ -131,31 +136,41 @@ async def main():
         turn = (await agent.new(".")).prompt("slow")
         await anext(aiter(turn))
         print("ready", flush=True)
-        try:
-            await turn
-        finally:
-            print("ending", flush=True)
+        await turn
 asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("is_impatient", [False, True])
-def test_an_interrupt_ends_the_agent(tmp_path: Path, *, is_impatient: bool) -> None:
-    pid = tmp_path / "pid"
-    # The second one does not end by itself, and it takes another interrupt not to wait for it.
-    agent = [*QUIRKY, "no-exit", tmp_path] if is_impatient else EXAMPLE_AGENT
-    command = [sys.executable, "-c", CLIENT, *noting_pid(pid, *agent)]
+@contextmanager
+def a_client(*agent: object) -> Iterator["subprocess.Popen[str]"]:
+    """Start a client in a process of its own, and see it interrupted in the middle of a turn."""
+    command = [sys.executable, "-c", CLIENT, *map(str, agent)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as client:
         assert client.stdout
         assert client.stderr
         assert client.stdout.readline() == "ready\n"
         client.send_signal(signal.SIGINT)
-        assert client.stdout.readline() == "ending\n"
-        if is_impatient:
-            client.send_signal(signal.SIGINT)
+        yield client
         assert client.wait(20) == -signal.SIGINT
         assert "KeyboardInterrupt" in client.stderr.read()
+
+
+def test_an_interrupt_ends_the_agent(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with a_client(*noting_pid(pid, *EXAMPLE_AGENT)):
+        pass
+    assert not is_running(int(pid.read_text()))
+
+
+def test_another_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    pid, is_waited_for = tmp_path / "pid", tmp_path / "fifo"
+    os.mkfifo(is_waited_for)
+    # It goes on after its input has ended.
+    script = f'echo $$ > {pid}; "$0" "$@"; echo > {is_waited_for}; sleep 60'
+    with a_client("sh", "-c", script, *EXAMPLE_AGENT) as client:
+        is_waited_for.read_text()
+        client.send_signal(signal.SIGINT)
     assert not is_running(int(pid.read_text()))
 
 

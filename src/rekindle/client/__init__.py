@@ -20,6 +20,7 @@ from rekindle.client.events import (
     Said,
     Thought,
 )
+from rekindle.client.greeting import Offer
 from rekindle.client.questions import OnPermission, Question
 from rekindle.client.session import Prompt, Session
 from rekindle.client.turn import Turn
@@ -68,6 +69,7 @@ __all__ = [
     "Item",
     "Message",
     "NotOffered",
+    "Offer",
     "OnPermission",
     "Option",
     "Other",

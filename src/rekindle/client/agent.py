@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rekindle.client.greeting import Greeting
+from rekindle.client.greeting import Greeting, Offer
 from rekindle.client.questions import OnPermission
 from rekindle.client.rpc import Answer
 from rekindle.client.session import Session
@@ -60,12 +60,8 @@ class Agent:
         """The ways to log in."""
         return self._greeting.auth_methods
 
-    def offers(self, what: str) -> bool:
-        """Tell whether the agent offers something.
-
-        That is `list`, `load`, `resume`, `fork`, `close` or `delete`; `image`, `audio` or
-        `embeddedContext` in prompts; MCP servers by `http`; `additionalDirectories`.
-        """
+    def offers(self, what: Offer) -> bool:
+        """Tell whether the agent offers a method, or takes that in prompts or on opening."""
         return what in self._greeting.offered
 
     # -- sessions -----------------------------------------------------------------------
@@ -207,7 +203,7 @@ class Agent:
 
     # -- parameters ---------------------------------------------------------------------
 
-    def _check(self, offer: str, method: str) -> None:
+    def _check(self, offer: Offer, method: str) -> None:
         self._context.check(offer, method, _REMEDY)
 
     def _setup(self, cwd: Folder, mcp_servers: Servers, directories: Iterable[Folder]) -> Json:

@@ -1,7 +1,6 @@
 """Questions for permission that are open in a session, and having them answered."""
 
 import asyncio
-from collections.abc import Callable, Hashable
 from inspect import isawaitable
 from typing import Any
 
@@ -33,16 +32,16 @@ class Asking:
         self._rpc = rpc
         self._record = record
         self._on_permission = on_permission
-        self._open: dict[Hashable, _Open] = {}
+        self._open: dict[int, _Open] = {}
+        """By seq: nothing keeps an agent from giving two questions the same id."""
 
     def take(self, request_id: Raw, line: bytes, turn: Turn | None) -> None:
         """Take a question of the agent's, and have it answered."""
         seq = self._record.note(Side.AGENT, Kind.PERMISSION, line)
-        key = request_key(request_id)
-        question = self._question(seq, line, lambda choice: self._answer(key, choice))
-        self._open[key] = _Open(request_id, question)
+        question = self._question(seq, line)
+        self._open[seq] = _Open(request_id, question)
         if self._on_permission is not None:
-            self._consult(self._open[key], self._on_permission, turn)
+            self._consult(self._open[seq], self._on_permission, turn)
         elif turn is None:
             # Nobody is there to be asked.
             question.reject()
@@ -56,14 +55,16 @@ class Asking:
 
     def withdraw(self, request_id: Raw) -> None:
         """Let a question go which the agent does not want answered any more."""
-        asked = self._open.pop(request_key(request_id), None)
-        if asked is not None:
-            asked.question.is_answered = True
-            line = self._rpc.refuse(asked.request_id, REQUEST_CANCELLED, "withdrawn")
-            self._record.note(Side.CLIENT, Kind.OUTCOME, line)
-            _stop(asked)
+        key = request_key(request_id)
+        for seq, asked in list(self._open.items()):
+            if request_key(asked.request_id) == key:
+                del self._open[seq]
+                asked.question.is_answered = True
+                line = self._rpc.refuse(asked.request_id, REQUEST_CANCELLED, "withdrawn")
+                self._record.note(Side.CLIENT, Kind.OUTCOME, line)
+                _stop(asked)
 
-    def _question(self, seq: int, line: bytes, answer: Callable[[str | None], None]) -> Question:
+    def _question(self, seq: int, line: bytes) -> Question:
         params = table(table(members(line)).get("params"))
         told = question_to_v2(params) if "toolCall" in params else params
         changed = changed_item(self._record.transcript, seq)
@@ -72,11 +73,11 @@ class Asking:
             call=changed.call if isinstance(changed, Called) else None,
             choices=tuple(as_permission(table(it)) for it in rows(told.get("options"))),
             params=params,
-            answer=answer,
+            answer=lambda choice_id: self._answer(seq, choice_id),
         )
 
-    def _answer(self, key: Hashable, choice_id: str | None) -> None:
-        asked = self._open.pop(key)
+    def _answer(self, seq: int, choice_id: str | None) -> None:
+        asked = self._open.pop(seq)
         outcome: Json = {"outcome": "cancelled"}
         if choice_id is not None:
             outcome = {"outcome": "selected", "optionId": choice_id}

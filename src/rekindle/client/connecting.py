@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from rekindle.client.agent import Agent
@@ -11,6 +11,7 @@ from rekindle.client.process import Process
 from rekindle.client.questions import OnPermission, Question
 from rekindle.client.sessions import Sessions
 from rekindle.errors import UsageError
+from rekindle.run import process_group
 
 _GRACE = 5.0
 # What Rekindle itself takes to end, once its agent has had its time.
@@ -26,6 +27,7 @@ async def connect(  # noqa: PLR0913 - all but the command have a usual value
     options: Sequence[str] = (),
     protocol: int = 1,
     on_permission: OnPermission | None = Question.reject,
+    on_stderr: Callable[[str], None] | None = None,
     environ: Mapping[str, str] | None = None,
     grace: float = _GRACE,
     name: str = "rekindle",
@@ -36,8 +38,9 @@ async def connect(  # noqa: PLR0913 - all but the command have a usual value
     `store` (see `rekindle run --help`, also for `options`). `protocol` is the version to ask
     for; the agent may speak the other. `on_permission` answers questions for permission, by
     calling one of their methods, and may be asynchronous; None leaves that to whoever iterates
-    over the turn. `environ` is added to the environment. `grace` is how many seconds the agent
-    may take to end. `name` is how we introduce ourselves.
+    over the turn. `on_stderr` gets each line that is written there. `environ` is added to the
+    environment. `grace` is how many seconds the agent may take to end. `name` is how we
+    introduce ourselves.
 
     Raises AgentNotStarted, UsageError, AgentRefused, AgentGone.
     """
@@ -51,9 +54,11 @@ async def connect(  # noqa: PLR0913 - all but the command have a usual value
         raise UsageError("a store and options are for Rekindle: leave behind_rekindle as it is")
     sessions = Sessions()
     around = None if environ is None else {**os.environ, **environ}
-    process = await Process.start(whole, around, sessions.rpc.take, sessions.end)
+    started = process_group.start(whole, around)
+    process = Process(started, sessions.rpc.take, on_stderr, sessions.end)
     sessions.rpc.write = process.write
     try:
+        await process.connect()
         greeting = await greet(sessions.rpc, protocol, own, name)
         yield Agent(sessions, greeting, on_permission)
     finally:

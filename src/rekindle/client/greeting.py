@@ -1,6 +1,6 @@
 """`initialize`: getting to know an agent, whichever version of the protocol it speaks."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -17,6 +17,14 @@ from rekindle.wire.envelope import rows, table
 Json = dict[str, Any]
 
 VERSIONS = (1, 2)
+
+Offer = Literal[
+    "list", "load", "resume", "fork", "close", "delete",
+    "image", "audio", "embeddedContext",
+    "stdio", "http",
+    "additionalDirectories",
+]  # fmt: skip
+"""What an agent may offer: methods; what prompts may hold; kinds of MCP servers; more folders."""
 
 # This client has neither files nor terminals to offer.
 _CAPABILITIES_V1: Json = {

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
@@ -70,20 +70,22 @@ class _Writing(asyncio.BaseProtocol):
 
 
 class Process:
-    """A process that runs until `end`. Use `start`."""
+    """A process that runs until `end`, as `process_group.start` starts it."""
 
     def __init__(
         self,
         process: "subprocess.Popen[bytes]",
         on_lines: Callable[[bytes], None],
+        on_stderr: Callable[[str], None] | None,
         on_end: Callable[[Ended], None],
     ) -> None:
         self.pid = process.pid
         self._process = process
+        self._on_stderr = on_stderr
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._has_exited = asyncio.Event()
-        self._last_lines: deque[bytes] = deque(maxlen=_LAST_LINES)
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._stdout = _Reading(on_lines, self._notice_end)
         self._stderr = _Reading(self._remember, self._notice_end)
         self._writing = _Writing(self._notice_end)
@@ -94,25 +96,9 @@ class Process:
         # Its own thread, as waiting has no limit and those of the loop's executor are few.
         self._waiter = threading.Thread(target=self._wait, daemon=True)
 
-    @classmethod
-    async def start(
-        cls,
-        command: tuple[str, ...],
-        environ: Mapping[str, str] | None,
-        on_lines: Callable[[bytes], None],
-        on_end: Callable[[Ended], None],
-    ) -> "Process":
-        """Start a command. `on_end` is called once. Raises AgentNotStarted."""
-        process = cls(process_group.start(command, environ), on_lines, on_end)
-        process._waiter.start()
-        try:
-            await process._connect()
-        except BaseException:
-            process.kill()
-            raise
-        return process
-
-    async def _connect(self) -> None:
+    async def connect(self) -> None:
+        """Begin to hear the process. `on_end` is called once, when nothing more will come."""
+        self._waiter.start()
         loop = self._loop
         for protocol, pipe in ((self._stdout, "stdout"), (self._stderr, "stderr")):
             reading, _ = await loop.connect_read_pipe(lambda it=protocol: it, self._pipe(pipe))
@@ -204,8 +190,11 @@ class Process:
     @property
     def last_words(self) -> tuple[str, ...]:
         """The last lines of its stderr."""
-        lines = (line[:_LONGEST_LINE].decode("utf-8", "replace") for line in self._last_lines)
-        return tuple(line.rstrip("\r") for line in lines)
+        return tuple(line[:_LONGEST_LINE] for line in self._last_lines)
 
-    def _remember(self, lines: bytes) -> None:
-        self._last_lines.extend(line for line in lines.split(b"\n") if line.strip())
+    def _remember(self, data: bytes) -> None:
+        for line in data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n"):
+            if line.strip():
+                self._last_lines.append(line)
+            if self._on_stderr is not None:
+                self._on_stderr(line)

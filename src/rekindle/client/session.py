@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from rekindle.client.asking import Asking
 from rekindle.client.events import Seam, Watch
-from rekindle.client.greeting import Greeting
+from rekindle.client.greeting import Greeting, Offer
 from rekindle.client.questions import OnPermission
 from rekindle.client.record import Record
 from rekindle.client.rpc import Answer, Rpc
@@ -40,7 +40,7 @@ Prompt = str | Sequence[str | Json]
 """Text, or several texts and content blocks."""
 
 # What an agent must say it takes before it is sent.
-_BLOCKS = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
+_BLOCKS: dict[str, Offer] = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
 
 
 class Context(Struct, frozen=True):
@@ -51,7 +51,7 @@ class Context(Struct, frozen=True):
     on_permission: OnPermission | None
     forget: Callable[["Session"], None]
 
-    def check(self, offer: str, what: str, remedy: str = "") -> None:
+    def check(self, offer: Offer, what: str, remedy: str = "") -> None:
         """Check that the agent offers something. Raises NotOffered."""
         if offer not in self.agent.offered:
             raise NotOffered(self.agent.name, what, remedy)

@@ -29,11 +29,11 @@ class _Feed(Generic[T]):
         self._error: BaseException | None = None
 
     def put(self, item: T) -> None:
-        last = self.waiting.pop() if self._join is not None and self.waiting else None
-        both = self._join(last, item) if self._join is not None and last is not None else None
-        if both is None and last is not None:
-            self.waiting.append(last)
-        self.waiting.append(item if both is None else both)
+        both = self._join(self.waiting[-1], item) if self._join and self.waiting else None
+        if both is None:
+            self.waiting.append(item)
+        else:
+            self.waiting[-1] = both
         self._news.set()
 
     def end(self, error: BaseException | None) -> None:
