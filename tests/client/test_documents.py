@@ -49,34 +49,30 @@ def example(name: str, environ: dict[str, str], *arguments: str, typed: str = ""
     return run([sys.executable, ROOT / "examples" / name, *arguments], environ, typed)
 
 
-def test_every_example_does_what_it_says(environ: dict[str, str]) -> None:
-    first = example("resume_last.py", environ)
-    assert "nothing before this" in first
-    assert "You sent 1 prompt before this one." in example("resume_last.py", environ)
-    shown = example("load_by_title.py", environ, "PROMPTS")
-    assert shown.count("user: How many prompts did I send before this one?") == 2
-    assert "agent: You sent 1 prompt before this one." in shown
-    assert "You said first: How many prompts" in example("fork_summary.py", environ)
+def test_the_examples_do_what_the_document_says(environ: dict[str, str], tmp_path: Path) -> None:
+    (commands,) = [block for language, block in BLOCKS if language == "sh"]
+    assert set(re.findall(r"examples/(\w+)", commands)) == {
+        path.stem for path in (ROOT / "examples").glob("*_*.py")
+    }
+    store = re.findall(r"REKINDLE_STORE=(\S+)", commands)[0]
+    environ["REKINDLE_STORE"] = str(tmp_path / "try.db")
+    script = commands.replace(store, environ["REKINDLE_STORE"])
+    first, user, agent, summary, *_ = run(["sh", "-ec", script], environ).splitlines()
+    assert first == "I remember nothing before this."
+    assert user == "user: How many prompts did I send before this one?"
+    assert agent == f"agent: {first}"
+    assert "You said first: How many prompts" in summary
     # The fork is gone, and has left nothing in the session.
-    typed = "0\nHow many prompts?\nedit\n0\n\n"
-    picked = example("pick_session.py", environ, typed=typed)
+    picked = example("pick_session.py", environ, typed="0\nHow many prompts?\nedit\n0\n\n")
     assert "  1  " not in picked.partition("Which one")[0]
     assert "You sent 2 prompts before this one." in picked
     assert "notes.txt: completed]" in picked
-    assert "You said: Hi" in example("pick_session.py", environ, typed="\nHi\n")
+    assert "You sent 4 prompts before this one." in example("resume_last.py", environ)
 
 
-def test_examples_say_what_is_missing(environ: dict[str, str]) -> None:
-    for name, *arguments in (["fork_summary.py"], ["load_by_title.py", "nonsense"]):
-        with pytest.raises(AssertionError, match="no session"):
-            example(name, environ, *arguments)
-
-
-def test_the_commands_of_the_document_work(environ: dict[str, str], tmp_path: Path) -> None:
-    (commands,) = [block for language, block in BLOCKS if language == "sh"]
-    assert "/tmp/try-rekindle.db" in commands  # noqa: S108 - replaced
-    script = commands.replace("/tmp/try-rekindle.db", str(tmp_path / "try.db"))  # noqa: S108 - here
-    assert "You said first" in run(["sh", "-ec", script], environ)
+def test_an_example_says_what_is_missing(environ: dict[str, str]) -> None:
+    with pytest.raises(AssertionError, match="no session has 'nonsense' in its title"):
+        example("load_by_title.py", environ, "nonsense")
 
 
 def test_the_program_of_the_document_works(environ: dict[str, str]) -> None:

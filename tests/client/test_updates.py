@@ -75,7 +75,7 @@ def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
     return notification("session/update", {"sessionId": "s", "update": fields})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 2), st.lists(updates, max_size=12), anything)
 def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) -> None:
     async def go_through() -> None:
@@ -97,6 +97,7 @@ def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) 
 pieces = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
 
 
+@settings(max_examples=50, deadline=None)
 @given(pieces, st.integers(1, 7))
 def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_once: int) -> None:
     async def go_through() -> None:
