@@ -1,4 +1,4 @@
-"""An arrow never turns back: errors, model ← wire ← core ← store ← run ← fronts."""
+"""An arrow never turns back: errors, model ← wire ← core ← store ← run ← client ← fronts."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import rekindle
 
 PACKAGE = Path(rekindle.__file__).parent
-LAYERS = ("errors", "model", "wire", "core", "store", "run", "cli")
+LAYERS = ("errors", "model", "wire", "core", "store", "run", "client", "cli")
 FRONTS = {"cli", "__init__", "__main__"}
 PURE = {"wire", "core", "model", "errors"}
 IMPURE = {"os", "time", "threading", "subprocess", "random", "signal", "socket", "apsw", "queue"}
@@ -48,6 +48,14 @@ def test_every_module_is_in_a_layer() -> None:
 def test_the_example_agent_uses_nothing_of_rekindle() -> None:
     for path in (PACKAGE / "example_agent").rglob("*.py"):
         assert layers_imported(path) <= {"example_agent", "__version__"}, path
+
+
+def test_the_client_uses_what_is_pure_and_how_processes_are_started() -> None:
+    for path in (PACKAGE / "client").rglob("*.py"):
+        names = {
+            name for name in imported(path) if name.startswith(("rekindle.run", "rekindle.st"))
+        }
+        assert names <= {"rekindle.run", "rekindle.run.process_group"}, path
 
 
 def test_the_pure_layers_do_no_io_and_read_no_clock() -> None:

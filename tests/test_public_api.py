@@ -1,6 +1,10 @@
+import subprocess
+import sys
+
 import pytest
 
 import rekindle
+import rekindle.client
 
 
 def test_every_public_name_is_there() -> None:
@@ -12,3 +16,21 @@ def test_every_public_name_is_there() -> None:
 def test_other_names_are_not() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         _ = rekindle.nonsense  # type: ignore[attr-defined]
+
+
+def test_every_name_of_the_client_is_there_and_described() -> None:
+    for name in rekindle.client.__all__:
+        value = getattr(rekindle.client, name)
+        if isinstance(value, type) or name == "connect":
+            assert value.__module__.startswith("rekindle."), name
+            assert value.__doc__, name
+
+
+def test_the_client_is_loaded_only_where_it_is_wanted() -> None:
+    code = "import rekindle, sys; rekindle.open_store; sys.exit('rekindle.client' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_client_loads_no_store() -> None:
+    code = "import rekindle.client, sys; sys.exit('apsw' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,6 +3,14 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── AgentNotStarted         the agent's command could not be run
+├── ClientError             what a client wanted of an agent did not come about
+│   ├── AgentRefused        the agent answered with an error
+│   │   └── AuthRequired    it wants the user to log in first
+│   ├── AgentGone           the agent has ended, or hung up
+│   ├── BadAnswer           the agent answered, but not what was asked for
+│   ├── NotOffered          the agent does not say that it can do this
+│   ├── SessionBusy         a turn of the session is still running
+│   └── SessionClosed       the session is not open here any more
 └── StoreError              the store could not do what it was asked to do
     ├── StoreUnavailable    not now: locked, full, unwritable, gone; later it may work
     ├── StoreTooNew         written by a newer Rekindle; left untouched
@@ -15,6 +23,7 @@ Messages name the thing and the remedy, in lower case and without a full stop.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class RekindleError(Exception):
@@ -31,6 +40,77 @@ class AgentNotStarted(RekindleError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class ClientError(RekindleError):
+    """What a client wanted of an agent did not come about."""
+
+
+class AgentRefused(ClientError):
+    """The agent answered a request with an error; the attributes are what it said."""
+
+    def __init__(self, method: str, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401 - JSON
+        super().__init__(f"the agent refused {method}: {message} ({code})")
+        self.method = method
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class AuthRequired(AgentRefused):
+    """The agent wants the user to log in first: see `Agent.auth_methods`."""
+
+
+class AgentGone(ClientError):
+    """The agent has ended, or hung up, before it answered.
+
+    `exit_code` is what a shell would give, and None if the process is still there; `signal` is
+    the name of the one that killed it; `stderr` has the last lines that it wrote there.
+    """
+
+    def __init__(
+        self, method: str, exit_code: int | None, signal: str | None, stderr: Sequence[str]
+    ) -> None:
+        how = "hung up" if exit_code is None else f"exited with {exit_code}"
+        how = f"was killed by {signal}" if signal else how
+        last = f": {stderr[-1]}" if stderr else ""
+        super().__init__(f"the agent {how} before it answered {method}{last}")
+        self.method = method
+        self.exit_code = exit_code
+        self.signal = signal
+        self.stderr = tuple(stderr)
+
+
+class BadAnswer(ClientError):
+    """The agent answered, but not what was asked for."""
+
+    def __init__(self, method: str, missing: str) -> None:
+        super().__init__(f"the agent answered {method} without {missing}")
+        self.method = method
+
+
+class NotOffered(ClientError):
+    """The agent does not say that it can do this, so it was not asked."""
+
+    def __init__(self, agent: str, what: str, remedy: str = "") -> None:
+        super().__init__(f"{agent} does not offer {what}{remedy and f': {remedy}'}")
+        self.what = what
+
+
+class SessionBusy(ClientError):
+    """A turn of the session is still running."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id} has a running turn: wait for its end, or cancel it")
+        self.session_id = session_id
+
+
+class SessionClosed(ClientError):
+    """The session is not open here any more."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id} is not open here: load or resume it")
+        self.session_id = session_id
 
 
 class StoreError(RekindleError):

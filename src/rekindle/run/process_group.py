@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 
 from rekindle.errors import AgentNotStarted
 from rekindle.run.patience import Patience
@@ -18,10 +19,12 @@ NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
 
-def start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+def start(
+    command: tuple[str, ...], environ: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     """Start `command`, without a shell, with pipes for its standard streams.
 
-    Raises AgentNotStarted.
+    `environ` is its whole environment; None means ours. Raises AgentNotStarted.
     """
     try:
         return subprocess.Popen(  # noqa: S603 - running this command is what the user asked for
@@ -31,6 +34,7 @@ def start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=0,
+            env=environ,
         )
     except FileNotFoundError as error:
         missing = error.filename or command[0]

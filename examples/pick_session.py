@@ -1,0 +1,57 @@
+"""Pick one of the sessions, or a new one, and chat: an empty line ends it.
+
+usage: pick_session.py [AGENT ARGS…]
+"""
+
+import asyncio
+import sys
+
+from rekindle.client import Agent, Called, Question, Said, Session, connect
+
+AGENT = sys.argv[1:] or [sys.executable, "-m", "rekindle", "example-agent"]
+
+
+async def ask_user(question: Question) -> None:
+    """Let the user decide on a permission."""
+    for number, choice in enumerate(question.choices):
+        print(f"  {number}  {choice.name}")
+    question.choose(question.choices[int(await typed(f"{question.title}? "))])
+
+
+async def pick(agent: Agent) -> Session:
+    """Return the session that the user wants."""
+    sessions = [info async for info in agent.sessions()]
+    for number, info in enumerate(sessions):
+        print(f"  {number}  {info.updated_at:%Y-%m-%d %H:%M}  {info.title or '(no title)'}")
+    number = await typed("Which one (nothing for a new one)? ")
+    if not number:
+        return await agent.new(".")
+    info = sessions[int(number)]
+    return await agent.load(info.id, info.cwd)
+
+
+async def main() -> None:
+    """Chat."""
+    async with connect(AGENT, on_permission=ask_user) as agent:
+        session = await pick(agent)
+        while words := await typed("> "):
+            async for event in session.prompt(words):
+                match event:
+                    case Said(text=text):
+                        print(text, end="", flush=True)
+                    case Called(call):
+                        print(f"[{call.title}: {call.status}]")
+                    case _:
+                        pass
+            print()
+
+
+async def typed(question: str) -> str:
+    """Return what the user types; meanwhile, the agent is heard."""
+    try:
+        return await asyncio.to_thread(input, question)
+    except EOFError:
+        return ""
+
+
+asyncio.run(main())

@@ -1,0 +1,231 @@
+"""An agent that runs: what it offers, and its sessions."""
+
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rekindle.client.greeting import Greeting, Offer
+from rekindle.client.questions import OnPermission
+from rekindle.client.rpc import Answer
+from rekindle.client.session import Session
+from rekindle.client.sessions import Sessions
+from rekindle.client.values import AuthMethod, SessionInfo, as_session_info
+from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.errors import BadAnswer, SessionBusy, UsageError
+from rekindle.model import AgentIdentity
+from rekindle.wire import methods
+from rekindle.wire.envelope import rows, table, text
+
+Json = dict[str, Any]
+Folder = str | os.PathLike[str]
+Servers = Iterable[Mapping[str, Any]]
+
+_REMEDY = "put it behind Rekindle, which does"
+
+
+class Agent:
+    """A connection to an agent. `connect` makes one."""
+
+    def __init__(
+        self, sessions: Sessions, greeting: Greeting, on_permission: OnPermission | None
+    ) -> None:
+        self._rpc = sessions.rpc
+        self._greeting = greeting
+        self._sessions = sessions
+        self._context = sessions.context(greeting, on_permission)
+
+    def __repr__(self) -> str:
+        return f"Agent({self._greeting.name!r}, protocol={self.protocol})"
+
+    # -- what it offers -----------------------------------------------------------------
+
+    @property
+    def info(self) -> AgentIdentity:
+        """Its name and version, as it says, and the command that started it."""
+        return self._greeting.identity
+
+    @property
+    def protocol(self) -> int:
+        """The version of the protocol that is spoken."""
+        return self._greeting.protocol
+
+    @property
+    def capabilities(self) -> Json:
+        """What it says it can do, as version 2 of the protocol puts it."""
+        return self._greeting.capabilities
+
+    @property
+    def auth_methods(self) -> tuple[AuthMethod, ...]:
+        """The ways to log in."""
+        return self._greeting.auth_methods
+
+    def offers(self, what: Offer) -> bool:
+        """Tell whether the agent offers a method, or takes that in prompts or on opening."""
+        return what in self._greeting.offered
+
+    # -- sessions -----------------------------------------------------------------------
+
+    async def sessions(self, cwd: Folder | None = None) -> AsyncIterator[SessionInfo]:
+        """Yield the sessions that there are, or those of one folder, the last used first.
+
+        More pages are asked for as they are needed. Raises NotOffered, AgentRefused, AgentGone.
+        """
+        self._check("list", methods.LIST)
+        params: Json = {} if cwd is None else {"cwd": absolute(cwd)}
+        seen: set[str] = set()
+        while True:
+            result = await self._rpc.call(methods.LIST, params)
+            for told in rows(result.get("sessions")):
+                info = as_session_info(table(told))
+                if info is not None:
+                    yield info
+            cursor = text(result.get("nextCursor"))
+            if cursor is None or cursor in seen:
+                return
+            seen.add(cursor)
+            params = {**params, "cursor": cursor}
+
+    async def new(
+        self, cwd: Folder, *, mcp_servers: Servers = (), directories: Iterable[Folder] = ()
+    ) -> Session:
+        """Make a session in a folder.
+
+        MCP servers are as version 2 of the protocol puts them: with a `type`. `directories`
+        are more folders to work in. Raises NotOffered, AuthRequired, AgentRefused, AgentGone.
+        """
+        return await self._make(methods.NEW, self._setup(cwd, mcp_servers, directories))
+
+    async def load(
+        self,
+        session_id: str,
+        cwd: Folder,
+        *,
+        mcp_servers: Servers = (),
+        directories: Iterable[Folder] = (),
+    ) -> Session:
+        """Open a session, and be told all of it: the transcript is whole when this returns.
+
+        Raises as `new`, and SessionBusy.
+        """
+        self._check("load", methods.LOAD)
+        setup = self._setup(cwd, mcp_servers, directories)
+        if self.protocol == 1:
+            return await self._open(methods.LOAD, session_id, setup)
+        return await self._open(
+            methods.RESUME, session_id, {**setup, "replayFrom": {"type": "start"}}
+        )
+
+    async def resume(
+        self,
+        session_id: str,
+        cwd: Folder,
+        *,
+        mcp_servers: Servers = (),
+        directories: Iterable[Folder] = (),
+    ) -> Session:
+        """Open a session without being told of it: the transcript begins now. Raises as `load`."""
+        self._check("resume", methods.RESUME)
+        setup = self._setup(cwd, mcp_servers, directories)
+        return await self._open(methods.RESUME, session_id, setup)
+
+    async def fork(
+        self,
+        session_id: str,
+        cwd: Folder,
+        *,
+        mcp_servers: Servers = (),
+        directories: Iterable[Folder] = (),
+    ) -> Session:
+        """Make a session that goes on where another one is, and leaves that as it is.
+
+        What it has of the other is not told: load it, to see that. Raises as `new`.
+        """
+        self._check("fork", methods.FORK)
+        setup = self._setup(cwd, mcp_servers, directories)
+        return await self._make(methods.FORK, {"sessionId": session_id, **setup})
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session. Raises NotOffered, AgentRefused, AgentGone."""
+        self._check("delete", methods.DELETE)
+        await self._rpc.call(methods.DELETE, {"sessionId": session_id})
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.leave()
+
+    async def _make(self, method: str, params: Json) -> Session:
+        opened: list[Session] = []
+
+        def open_it(answer: Answer) -> None:
+            session_id = text(answer.result.get("sessionId"))
+            if session_id is None:
+                raise BadAnswer(method, "a sessionId")
+            session = Session(session_id, params["cwd"], self._context)
+            self._sessions.add(session)
+            session.begin(answer)
+            opened.append(session)
+
+        with self._sessions.making():
+            await self._rpc.call(method, params, open_it)
+        return opened[0]
+
+    async def _open(self, method: str, session_id: str, setup: Json) -> Session:
+        before = self._sessions.get(session_id)
+        if before is not None and before.turn is not None:
+            raise SessionBusy(session_id)
+        session = Session(session_id, setup["cwd"], self._context)
+        self._sessions.add(session)
+        try:
+            await self._rpc.call(method, {"sessionId": session_id, **setup}, session.begin)
+        except BaseException:
+            session.leave()
+            if before is not None:
+                self._sessions.add(before)
+            raise
+        if before is not None:
+            before.leave()
+        return session
+
+    # -- logging in ---------------------------------------------------------------------
+
+    async def authenticate(self, method_id: str) -> None:
+        """Log in, in one of the ways that the agent offers. Raises UsageError, AgentRefused."""
+        known = [method.id for method in self.auth_methods]
+        if method_id not in known:
+            there_are = ", ".join(known) or "none"
+            raise UsageError(f"no way to log in is called {method_id!r}: there are {there_are}")
+        method = methods.AUTHENTICATE if self.protocol == 1 else methods.AUTH_LOGIN
+        await self._rpc.call(method, {"methodId": method_id})
+
+    async def logout(self) -> None:
+        """Log out. Raises AgentRefused, AgentGone."""
+        await self._rpc.call(methods.LOGOUT if self.protocol == 1 else methods.AUTH_LOGOUT, {})
+
+    # -- parameters ---------------------------------------------------------------------
+
+    def _check(self, offer: Offer, method: str) -> None:
+        self._context.check(offer, method, _REMEDY)
+
+    def _setup(self, cwd: Folder, mcp_servers: Servers, directories: Iterable[Folder]) -> Json:
+        servers = [dict(server) for server in mcp_servers]
+        more = [absolute(folder) for folder in directories]
+        if any(server.get("type") == "http" for server in servers):
+            self._context.check("http", "MCP servers by http")
+        to_its_version = servers_to_v1 if self.protocol == 1 else servers_to_v2
+        setup: Json = {"cwd": absolute(cwd), "mcpServers": to_its_version(servers)}
+        if more:
+            self._context.check("additionalDirectories", "additional directories")
+            setup["additionalDirectories"] = more
+        return setup
+
+
+def absolute(folder: Folder) -> str:
+    """Return a folder's absolute path, spelled as it was. Raises UsageError if there is none."""
+    try:
+        path = str(Path(folder).expanduser().absolute())
+        path.encode()
+    except (RuntimeError, OSError, UnicodeEncodeError) as error:
+        raise UsageError(f"the folder {os.fspath(folder)!r} leads nowhere: {error}") from error
+    if "\0" in path or not os.fspath(folder):
+        raise UsageError(f"{os.fspath(folder)!r} is no folder")
+    return path

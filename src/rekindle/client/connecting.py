@@ -1,0 +1,72 @@
+"""Starting an agent, bare or behind Rekindle, and ending it whatever happens."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from rekindle.client.agent import Agent
+from rekindle.client.greeting import greet
+from rekindle.client.process import Process
+from rekindle.client.questions import OnPermission, Question
+from rekindle.client.sessions import Sessions
+from rekindle.errors import UsageError
+from rekindle.run import process_group
+
+_GRACE = 5.0
+# What Rekindle itself takes to end, once its agent has had its time.
+_MORE_GRACE = 3.0
+
+
+@asynccontextmanager
+async def connect(  # noqa: PLR0913 - all but the command have a usual value
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    behind_rekindle: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    options: Sequence[str] = (),
+    protocol: int = 1,
+    on_permission: OnPermission | None = Question.reject,
+    on_stderr: Callable[[str], None] | None = None,
+    environ: Mapping[str, str] | None = None,
+    grace: float = _GRACE,
+    name: str = "rekindle",
+) -> AsyncGenerator[Agent, None]:
+    """Start an agent and get to know it; on leaving, end it and all that it has started.
+
+    Behind Rekindle, every agent offers the whole session lifecycle, and sessions are recorded in
+    `store` (see `rekindle run --help`, also for `options`). `protocol` is the version to ask
+    for; the agent may speak the other. `on_permission` answers questions for permission, by
+    calling one of their methods, and may be asynchronous; None leaves that to whoever iterates
+    over the turn. `on_stderr` gets each line that is written there. `environ` is added to the
+    environment. `grace` is how many seconds the agent may take to end. `name` is how we
+    introduce ourselves.
+
+    Raises AgentNotStarted, UsageError, AgentRefused, AgentGone.
+    """
+    own = whole = tuple(os.fspath(word) for word in command)
+    if not own:
+        raise UsageError("no agent given: connect needs its command")
+    if behind_rekindle:
+        whole = (*_rekindle(store, grace, options), "--", *own)
+        grace += _MORE_GRACE
+    elif store is not None or options:
+        raise UsageError("a store and options are for Rekindle: leave behind_rekindle as it is")
+    sessions = Sessions()
+    around = None if environ is None else {**os.environ, **environ}
+    started = process_group.start(whole, around)
+    process = Process(started, sessions.rpc.take, on_stderr, sessions.end)
+    sessions.rpc.write = process.write
+    try:
+        await process.connect()
+        greeting = await greet(sessions.rpc, protocol, own, name)
+        yield Agent(sessions, greeting, on_permission)
+    finally:
+        await process.end(grace)
+
+
+def _rekindle(
+    store: str | os.PathLike[str] | None, grace: float, options: Sequence[str]
+) -> tuple[str, ...]:
+    where = () if store is None else ("--store", os.fspath(store))
+    return (sys.executable, "-m", "rekindle", "run", *where, "--grace", str(grace), *options)

@@ -1,0 +1,82 @@
+"""The open sessions of a connection: which one each line of the agent belongs to."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from msgspec import Raw
+
+from rekindle.client.greeting import Greeting
+from rekindle.client.process import Ended
+from rekindle.client.questions import OnPermission
+from rekindle.client.rpc import Rpc
+from rekindle.client.session import Context, Session
+from rekindle.core.translate.permissions import CANCELLED
+from rekindle.errors import AgentGone
+from rekindle.wire import methods
+
+
+class Sessions:
+    """Hands each line to its session.
+
+    Some agents tell of a session before they answer the request that makes it. What comes while
+    one is being made, for a session that is not known, is kept until then.
+    """
+
+    def __init__(self) -> None:
+        self.rpc = Rpc(self._update, self._question, self._withdrawn)
+        self._open: dict[str, Session] = {}
+        self._early: dict[str, list[bytes]] = {}
+        self._being_made = 0
+
+    def context(self, agent: Greeting, on_permission: OnPermission | None) -> Context:
+        """Return what the sessions of this connection share."""
+        return Context(self.rpc, agent, on_permission, self._forget)
+
+    def get(self, session_id: str) -> Session | None:
+        """Return an open session."""
+        return self._open.get(session_id)
+
+    def add(self, session: Session) -> None:
+        """Let a session have its lines from now on, and what came early."""
+        self._open[session.id] = session
+        for line in self._early.pop(session.id, ()):
+            session.take_update(line)
+
+    @contextmanager
+    def making(self) -> Generator[None, None, None]:
+        """Keep what comes early, while a session is being made."""
+        self._being_made += 1
+        try:
+            yield
+        finally:
+            self._being_made -= 1
+            if not self._being_made:
+                self._early.clear()
+
+    def end(self, ended: Ended) -> None:
+        """Let all of them know that the agent is gone."""
+        self.rpc.end(ended)
+        for session in list(self._open.values()):
+            session.leave(AgentGone(methods.PROMPT, ended.exit_code, ended.signal, ended.stderr))
+
+    def _forget(self, session: Session) -> None:
+        if self._open.get(session.id) is session:
+            del self._open[session.id]
+
+    def _update(self, session_id: str, line: bytes) -> None:
+        session = self._open.get(session_id)
+        if session is not None:
+            session.take_update(line)
+        elif self._being_made:
+            self._early.setdefault(session_id, []).append(line)
+
+    def _question(self, session_id: str, request_id: Raw, line: bytes) -> None:
+        session = self._open.get(session_id)
+        if session is not None:
+            session.take_question(request_id, line)
+        else:
+            self.rpc.answer(request_id, CANCELLED)
+
+    def _withdrawn(self, request_id: Raw) -> None:
+        for session in list(self._open.values()):
+            session.withdraw(request_id)

@@ -1,0 +1,38 @@
+"""Stands before an agent and writes down what both sides say: `tap.py FILE COMMAND ARGS...`.
+
+Each line of the file is a JSON array: the side, and the message.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+kept = os.open(Path(sys.argv[1]), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+agent = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+assert agent.stdin
+assert agent.stdout
+
+
+def write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def hear_agent() -> None:
+    assert agent.stdout
+    for line in agent.stdout:
+        write_all(kept, b'["agent",' + line.strip() + b"]\n")
+        write_all(1, line)
+
+
+hearing = threading.Thread(target=hear_agent)
+hearing.start()
+for heard in sys.stdin.buffer:
+    write_all(kept, b'["client",' + heard.strip() + b"]\n")
+    agent.stdin.write(heard)
+    agent.stdin.flush()
+agent.stdin.close()
+agent.wait()
+hearing.join()

@@ -1,0 +1,101 @@
+"""What the documents show works, and so do the examples."""
+
+import ast
+import asyncio
+import inspect
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from acp import EXAMPLE_AGENT
+from rekindle.client import connect
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Return an environment with a store of its own, in which `rekindle` and `python` are these."""
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    return os.environ | {"REKINDLE_STORE": str(tmp_path / "sessions.db"), "PATH": path}
+
+
+def run(command: list[str | Path], environ: dict[str, str], typed: str = "") -> str:
+    """Return what a program prints that ends well."""
+    done = subprocess.run(
+        command,
+        env=environ,
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def example(name: str, environ: dict[str, str], *arguments: str, typed: str = "") -> str:
+    return run([sys.executable, ROOT / "examples" / name, *arguments], environ, typed)
+
+
+def test_the_examples_do_what_the_document_says(environ: dict[str, str], tmp_path: Path) -> None:
+    (commands,) = [block for language, block in BLOCKS if language == "sh"]
+    assert set(re.findall(r"examples/(\w+)", commands)) == {
+        path.stem for path in (ROOT / "examples").glob("*_*.py")
+    }
+    store = re.findall(r"REKINDLE_STORE=(\S+)", commands)[0]
+    environ["REKINDLE_STORE"] = str(tmp_path / "try.db")
+    script = commands.replace(store, environ["REKINDLE_STORE"])
+    first, user, agent, summary, *_ = run(["sh", "-ec", script], environ).splitlines()
+    assert first == "I remember nothing before this."
+    assert user == "user: How many prompts did I send before this one?"
+    assert agent == f"agent: {first}"
+    assert "You said first: How many prompts" in summary
+    # The fork is gone, and has left nothing in the session.
+    picked = example("pick_session.py", environ, typed="0\nHow many prompts?\nedit\n0\n\n")
+    assert "  1  " not in picked.partition("Which one")[0]
+    assert "You sent 2 prompts before this one." in picked
+    assert "notes.txt: completed]" in picked
+    assert "You sent 4 prompts before this one." in example("resume_last.py", environ)
+
+
+def test_an_example_says_what_is_missing(environ: dict[str, str]) -> None:
+    with pytest.raises(AssertionError, match="no session has 'nonsense' in its title"):
+        example("load_by_title.py", environ, "nonsense")
+
+
+def test_the_program_of_the_document_works(environ: dict[str, str]) -> None:
+    programs = [block for language, block in BLOCKS if language == "python"]
+    assert run([sys.executable, "-c", programs[0]], environ).startswith("You said: Hello!")
+
+
+def test_the_pieces_of_the_document_work(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = [block for language, block in BLOCKS if language == "python"][1:]
+    assert len(pieces) > 5
+    for name in ("REKINDLE_STORE", "PATH"):
+        monkeypatch.setenv(name, environ[name])
+    monkeypatch.chdir(tmp_path)
+
+    async def go_through() -> None:
+        async with asyncio.timeout(PATIENCE), connect(EXAMPLE_AGENT) as agent:
+            names = {"agent": agent}
+            for piece in pieces:
+                code = compile(piece, "docs/client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                going = eval(code, names)  # noqa: S307 - our own document
+                if inspect.isawaitable(going):
+                    await going
+
+    asyncio.run(go_through())

@@ -1,0 +1,210 @@
+"""The whole lifecycle, between clients and agents of either version, bare and behind Rekindle."""
+
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from pairs import PAIRS, Pair, Start
+from rekindle.client import (
+    AgentRefused,
+    Asked,
+    Called,
+    Changed,
+    Message,
+    Plan,
+    Planned,
+    Printed,
+    Question,
+    Said,
+    Session,
+    SessionBusy,
+    SessionClosed,
+    Thought,
+    ToolCall,
+)
+
+EVERYTHING = "think, plan, edit, run, title, usage"
+
+
+some = pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]], ids=str)
+bare = pytest.mark.parametrize("pair", PAIRS[:2], ids=str)
+
+
+def shape(session: Session) -> list[Any]:
+    """Return what is shown of a session."""
+    shown: list[Any] = []
+    for item in session.history:
+        match item:
+            case Message():
+                shown.append((item.role, item.text))
+            case ToolCall():
+                shown.append((item.id, item.title, item.kind, item.status))
+            case Plan():
+                shown.append(item.entries)
+            case _:
+                shown.append(item)
+    return shown
+
+
+def terminals(session: Session) -> str:
+    return "".join(terminal.text for terminal in session.transcript.terminals.values())
+
+
+async def test_a_turn_is_told_in_order_and_loaded_as_it_was_seen(start: Start, pair: Pair) -> None:
+    async with start(on_permission=Question.allow) as agent:
+        assert agent.protocol == pair.client
+        assert agent.info.name == "example-agent"
+        session = await agent.new("/tmp")  # noqa: S108 - nothing is written there
+        turn = session.prompt(EVERYTHING)
+        events = [event async for event in turn]
+        assert await turn == turn.stop_reason == "end_turn"
+        await session.ask("count to 500")
+        await session.set_mode("code")
+    # The commands come when they come. And where words are cut depends on when they are read.
+    kinds = [type(it) for it in events if it != Changed("commands") and type(it) is not Printed]
+    order = [Thought, Planned, Called, Asked, Called, Changed, Said]
+    assert [kind for kind, _ in groupby(kinds)] == order
+    assert "".join(it.text for it in events if isinstance(it, Said)) == turn.text
+    assert turn.text == f"You said: {EVERYTHING}. That makes 1 message so far."
+    plans = [it.plan for it in events if isinstance(it, Planned)]
+    assert [entry.status for entry in plans[0].entries] == ["in_progress", "pending", "pending"]
+    assert [entry.status for entry in plans[-1].entries] == ["completed"] * 3
+    calls = [it.call for it in events if isinstance(it, Called)]
+    edits = [call for call in calls if call.kind == "edit"]
+    assert [call.status for call in edits] == ["pending", "in_progress", "completed"]
+    assert edits[0].title == "Edit /tmp/notes.txt"
+    assert edits[-1].outcome == "Allow once"
+    assert "+the oat milk" in str(edits[-1].content)
+    assert "hello" in str(calls[-1].content) or "hello" in terminals(session)
+    assert {Changed("title"), Changed("usage")} <= {it for it in events if type(it) is Changed}
+    assert session.title == EVERYTHING
+    assert session.usage
+    assert session.usage["used"] == 50
+
+    async with start() as agent:
+        loaded = await agent.load(session.id, session.cwd)
+        assert shape(loaded) == shape(session)
+        assert loaded.mode == session.mode == "code"
+        assert loaded.title in {EVERYTHING, None}
+        assert "first: think" in await loaded.ask("what did I say first?")
+
+
+@some
+async def test_a_resume_tells_nothing_and_the_agent_remembers(start: Start) -> None:
+    async with start() as agent:
+        session = await agent.new(".")
+        await session.ask("My name is Ada.")
+    async with start() as agent:
+        resumed = await agent.resume(session.id, session.cwd)
+        assert shape(resumed) == []
+        assert await resumed.ask("what did I say first?") == "You said first: My name is Ada."
+
+
+async def test_sessions_are_listed_forked_closed_and_deleted(start: Start) -> None:
+    async with start() as agent:
+        first = await agent.new("/tmp/one")  # noqa: S108 - nothing is written there
+        await first.ask("My name is Ada. title")
+        second = await agent.new("/tmp/two")  # noqa: S108 - as above
+        await second.ask("Hello")
+        assert {it.id async for it in agent.sessions()} == {first.id, second.id}
+        (info,) = [it async for it in agent.sessions("/tmp/one")]  # noqa: S108 - as above
+        assert (info.id, info.cwd) == (first.id, first.cwd)
+        assert info.title == "My name is Ada. title"
+        assert info.updated_at is not None
+        assert info.updated_at.tzinfo is not None
+
+        fork = await agent.fork(first.id, first.cwd)
+        assert fork.id != first.id
+        assert "first: My name is Ada" in await fork.ask("what did I say first?")
+        assert "You sent 1 prompt before" in await first.ask("how many prompts?")
+
+        await first.close()
+        assert not first.is_open
+        with pytest.raises(SessionClosed, match=first.id):
+            first.prompt("Are you there?")
+        again = await agent.load(first.id, first.cwd)
+        assert "You sent 2 prompts before" in await again.ask("how many prompts?")
+
+        await agent.delete(first.id)
+        assert not again.is_open
+        assert {it.id async for it in agent.sessions()} == {second.id, fork.id}
+
+
+@bare
+async def test_a_cancelled_turn_says_so_and_the_session_goes_on(start: Start) -> None:
+    async with start() as agent:
+        session = await agent.new(".")
+        turn = session.prompt("slow")
+        async for event in turn:
+            if isinstance(event, Said) and "cancel." in turn.text:
+                with pytest.raises(SessionBusy):
+                    session.prompt("Hurry up")
+                turn.cancel()
+        assert turn.stop_reason == "cancelled"
+        turn.cancel()  # too late, and no harm
+        assert session.turn is None
+        assert "2 messages so far" in await session.ask("Go on")
+
+
+@bare
+async def test_closing_a_session_ends_its_turn(start: Start) -> None:
+    async with start() as agent:
+        session = await agent.new(".")
+        turn = session.prompt("slow")
+        await anext(aiter(turn))
+        await session.close()
+        assert await turn == "cancelled"
+
+
+@bare
+async def test_a_turn_that_fails_raises_and_the_session_goes_on(start: Start) -> None:
+    async with start() as agent:
+        session = await agent.new(".")
+        with pytest.raises(AgentRefused, match="failed, as the prompt asked") as caught:
+            await session.ask("error")
+        assert (caught.value.method, caught.value.code) == ("session/prompt", -32603)
+        turn = session.prompt("error")
+        with pytest.raises(AgentRefused, match="failed, as the prompt asked"):
+            _ = [event async for event in turn]
+        assert turn.is_over
+        assert await session.ask("Go on")
+
+
+@bare
+async def test_an_unknown_session_is_named(start: Start) -> None:
+    async with start() as agent:
+        for opening in (agent.load, agent.resume, agent.fork):
+            with pytest.raises(AgentRefused, match="no session") as caught:
+                await opening("nonsense", ".")
+            assert caught.value.code == -32002
+            assert caught.value.data["sessionId"] == "nonsense"
+        assert await (await agent.new(".")).ask("Still there?")
+
+
+@bare
+async def test_modes_options_and_commands(start: Start) -> None:
+    async with start("--early-updates") as agent:
+        session = await agent.new(".")
+        assert {it.name: it.hint for it in session.commands} == {"plan": None, "count": "to 10"}
+        assert [it.id for it in session.modes] == ["ask", "code"]
+        assert session.mode == "ask"
+        await session.set_mode("code")
+        assert session.mode == "code"
+        (option,) = session.options
+        assert (option.category, option.value) == ("mode", "code")
+        await session.set_option(option.id, "ask")
+        assert session.mode == "ask"
+        with pytest.raises(AgentRefused, match="is no mode"):
+            await session.set_mode("nonsense")
+        assert session.mode == "ask"
+
+
+@bare
+async def test_raw_updates_are_as_the_agent_sends_them(start: Start, pair: Pair) -> None:
+    async with start() as agent:
+        session = await agent.new(".")
+        updates = [it["sessionUpdate"] async for it in session.prompt("read").updates()]
+    assert "agent_message_chunk" in updates
+    assert ("tool_call" in updates) == (pair.client == 1)
+    assert ("state_update" in updates) == (pair.client == 2)

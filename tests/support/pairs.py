@@ -1,0 +1,27 @@
+"""Which versions of the protocol meet in the tests of the client, and where."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
+
+from rekindle.client import Agent
+
+
+class Pair(NamedTuple):
+    """Who speaks which version, and whether Rekindle stands between them."""
+
+    client: int
+    agent: int
+    behind_rekindle: bool
+
+    def __str__(self) -> str:
+        return f"{'rekindle' if self.behind_rekindle else 'bare'}-{self.client}-{self.agent}"
+
+
+PAIRS = [
+    Pair(1, 1, behind_rekindle=False),
+    Pair(2, 2, behind_rekindle=False),
+    *(Pair(client, agent, behind_rekindle=True) for client in (1, 2) for agent in (1, 2)),
+]
+
+Start = Callable[..., AbstractAsyncContextManager[Agent]]
