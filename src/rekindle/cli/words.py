@@ -1,6 +1,7 @@
 """Turning values into words that are safe and short enough for a terminal."""
 
 import json
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -12,13 +13,18 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 del _CONTROL[ord("\n")]
 del _CONTROL[ord("\t")]
 _DECEIVING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+_HARMFUL = _CONTROL | _DECEIVING
+_IS_HARMFUL = re.compile("[" + "".join(re.escape(chr(code)) for code in _HARMFUL) + "]")
 
+_MINUTE = 60
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
 
 
 def printable(text: str) -> str:
     """Show control characters instead of obeying them: what an agent says is only text."""
-    return text.replace("\r\n", "\n").translate(_CONTROL | _DECEIVING)
+    text = text.replace("\r\n", "\n")
+    # To look takes much less than to translate, and what is said may be long.
+    return text.translate(_HARMFUL) if _IS_HARMFUL.search(text) else text
 
 
 def one_line(text: str) -> str:
@@ -50,6 +56,15 @@ def iso(at_us: int) -> str:
 def clock(at_us: int) -> str:
     """Write a time as people here do."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def lasting(duration_us: int) -> str:
+    """Say how long something took; nothing if that is not worth a word."""
+    seconds = duration_us // 1_000_000
+    if seconds < _MINUTE:
+        return f"{seconds} s" if seconds > 0 else ""
+    minutes, seconds = divmod(seconds, _MINUTE)
+    return f"{minutes} min {seconds} s"
 
 
 def agent_name(agent: AgentIdentity) -> str:
