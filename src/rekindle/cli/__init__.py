@@ -1,6 +1,7 @@
 """The command line: one module a command, imported only when it is used.
 
-A command's module has `configure(parser)` and `main(arguments) -> int`.
+A command's module has `configure(parser)` and `main(arguments) -> int`. If it has `BEFORE_COMMAND`,
+what stands after `--` is an agent's command, and not parsed.
 """
 
 import argparse
@@ -20,6 +21,9 @@ COMMANDS = {
     "run": "stand before an ACP agent and record every session",
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
+    "resume": "go on with a session, in a chat",
+    "new": "start a session, in a chat",
+    "prompt": "send one prompt to a session, and print the answer",
     "delete": "delete a session, for 30 days or for good",
     "undelete": "bring a deleted session back",
     "relocate": "tell where a moved project is now",
@@ -44,7 +48,10 @@ def main(argv: list[str] | None = None) -> int:
         description=module.__doc__,
     )
     module.configure(parser)
-    arguments = parser.parse_args(rest)
+    own, command = _split(rest) if hasattr(module, "BEFORE_COMMAND") else (rest, None)
+    arguments = parser.parse_args(own)
+    if command is not None:
+        arguments.command = command
     try:
         code = module.main(arguments)
         _flush()
@@ -58,6 +65,12 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return what stands before the first `--`, and what stands after it."""
+    place = words.index("--") if "--" in words else len(words)
+    return words[:place], words[place + 1 :]
 
 
 def _top_level(argv: list[str]) -> int:

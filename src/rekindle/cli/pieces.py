@@ -50,7 +50,14 @@ _INDENT = "  "
 _LINES_OF_A_FOLDED_DIFF = 24
 
 # What is said in one breath stands together; all else has an empty line between.
-_TOGETHER = ({"tool", "diff", "output"}, {"plan"}, {"heading", "note"}, {"problem", "note"})
+_TOGETHER = (
+    {"tool", "diff", "output"},
+    {"plan"},
+    {"heading", "note"},
+    {"problem", "note"},
+    {"question", "choice"},
+    {"choice", "note"},
+)
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 """The statuses that a tool call stays in."""
@@ -60,7 +67,8 @@ class Piece(Struct, frozen=True, kw_only=True):
     """Some lines that are meant alike; `mark` stands before them."""
 
     kind: str
-    """heading, note, turn, user, agent, thought, tool, diff, output, plan, problem."""
+    """heading, note, turn, user, agent, thought, tool, diff, output, plan, problem, question,
+    choice."""
     words: str
     mark: str = ""
     mark_kind: str = ""

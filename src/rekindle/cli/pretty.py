@@ -39,6 +39,8 @@ STYLES = {
     "output": "dim",
     "plan": "none",
     "problem": "red",
+    "question": "bold",
+    "choice": "none",
     "done": "green",
     "failed": "bold red",
     "going": "yellow",

@@ -69,14 +69,14 @@ class Terminal:
         if replacing:
             self._write(_UP_AND_CLEAR)
         else:
-            self._leave_room(piece.kind)
+            self.leave_room(piece.kind)
         # A line that is to be replaced must be one row.
         self._console.print(one_row(piece) if piece.kind == "tool" else rendered(piece))
         self._last = piece.kind
 
     def begin(self, kind: str, mark: str) -> None:
         """Begin a text."""
-        self._leave_room(kind)
+        self.leave_room(kind)
         self._kind = self._last = kind
         self._filling = Filling(self._console.width, len(mark))
         self._put(mark)
@@ -104,14 +104,15 @@ class Terminal:
             self._write(_CLEAR_LINE)
             self._hint = ""
 
-    def typed(self) -> None:
-        """Learn that the user has typed something, and nothing before it matters."""
-        self._last = "user"
-
-    def _leave_room(self, kind: str) -> None:
+    def leave_room(self, kind: str) -> None:
+        """Leave an empty line before something of that kind, if it does not belong there."""
         self.unhint()
         if self._last is not None and not belong_together(self._last, kind):
             self._console.print()
+
+    def typed(self) -> None:
+        """Learn that the user has typed something, and nothing before it matters."""
+        self._last = "user"
 
     def _put(self, words: str) -> None:
         if words:

@@ -74,10 +74,13 @@ def agent_name(agent: AgentIdentity) -> str:
 
 def folder(session: Session) -> str:
     """Name a session's folder, with the home folder as ~."""
-    if session.cwd is None:
-        return "?"
-    path, home = PurePath(session.cwd), Path.home()
-    return one_line(f"~/{path.relative_to(home)}" if home in path.parents else str(path))
+    return "?" if session.cwd is None else short_path(session.cwd)
+
+
+def short_path(name: str) -> str:
+    """Name a folder, with the home folder as ~."""
+    path, home = PurePath(name), Path.home()
+    return one_line(f"~/{path.relative_to(home)}" if home in path.parents else name)
 
 
 def title(session: Session) -> str:
