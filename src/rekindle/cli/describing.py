@@ -20,6 +20,9 @@ def turn_as_json(turn: Turn) -> dict[str, Any]:
 
 def _item_as_json(item: Item) -> dict[str, Any]:
     match item:
+        case Message() if "rekindle" in item.meta:
+            # So a client is told of it; on record it is what it is.
+            return {"type": "handover", "at": iso(item.at_us)}
         case Message():
             kind = {"type": "message", "role": item.role, "messageId": item.id}
             return kind | {"content": item.blocks, "at": iso(item.at_us)}

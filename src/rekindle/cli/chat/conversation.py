@@ -75,7 +75,7 @@ class Chat:
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             async with AsyncExitStack() as stack:
-                connecting = self._place.connect(None, self._tell)
+                connecting = self._place.connect(self._tell)
                 starting = asyncio.ensure_future(stack.enter_async_context(connecting))
                 # While the agent starts there is time to read.
                 await asyncio.sleep(0)

@@ -2,14 +2,14 @@
 
 import argparse
 import os
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
 from rekindle.cli.words import one_line, title
-from rekindle.client import Agent, OnPermission, connect
+from rekindle.client import Agent, AgentGone, AgentNotStarted, connect
 from rekindle.client.session import Session as Open
 from rekindle.core.masking import MASK
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
@@ -17,11 +17,11 @@ from rekindle.model import Session
 from rekindle.store.base import Store
 from rekindle.store.location import locate
 
-Starting = AbstractAsyncContextManager[Agent]
 Tell = Callable[[str], None]
 """Takes what Rekindle has to say beside the conversation."""
 
 _GRACE = 3.0
+_OURS = "rekindle: "
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -33,22 +33,29 @@ class Place(Struct, frozen=True, kw_only=True):
     session: Session | None = None
     takeover: bool = False
 
-    def connect(self, on_permission: OnPermission | None, tell: Tell) -> Starting:
-        """Start the agent, behind Rekindle."""
+    @asynccontextmanager
+    async def connect(self, tell: Tell) -> AsyncGenerator[Agent, None]:
+        """Start the agent, behind Rekindle; on leaving, end it.
 
-        def heed(line: str) -> None:
-            # The agent's own words there are for its author; Rekindle's are for the user.
-            if line.startswith("rekindle: "):
-                tell(one_line(line))
-
-        return connect(
+        Questions for permission are left to whoever reads the turn. Raises AgentNotStarted,
+        ClientError.
+        """
+        heard = Stderr(tell)
+        connecting = connect(
             self.command,
             store=self.store,
             options=("--takeover",) if self.takeover else (),
-            on_permission=on_permission,
-            on_stderr=heed,
+            on_permission=None,
+            on_stderr=heard.take,
             grace=_GRACE,
         )
+        async with AsyncExitStack() as stack:
+            try:
+                agent = await stack.enter_async_context(connecting)
+            except AgentGone as error:
+                raise heard.reason(error) from error
+            heard.begin()
+            yield agent
 
     async def open(self, agent: Agent) -> Open:
         """Open the session, which the agent then remembers; or make one."""
@@ -58,6 +65,34 @@ class Place(Struct, frozen=True, kw_only=True):
             return await agent.resume(self.session.id, self.cwd)
         except AuthRequired as error:
             raise NotLoggedIn(agent) from error
+
+
+class Stderr:
+    """What is written to stderr: the agent's words are for its author, Rekindle's for the user."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._early: list[str] | None = []
+
+    def take(self, line: str) -> None:
+        """Take a line."""
+        if line.startswith(_OURS):
+            words = one_line(line.removeprefix(_OURS))
+            if self._early is None:
+                self._tell(words)
+            else:
+                self._early.append(words)
+
+    def begin(self) -> None:
+        """Tell what there is to tell, now that the agent has started."""
+        early, self._early = self._early or [], None
+        for words in early:
+            self._tell(words)
+
+    def reason(self, error: AgentGone) -> RekindleError:
+        """Return why there is no agent: Rekindle's own words, if it had some."""
+        code = error.exit_code or 1
+        return AgentNotStarted(self._early[-1], code) if self._early else error
 
 
 class NotLoggedIn(RekindleError):

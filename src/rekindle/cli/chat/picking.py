@@ -22,6 +22,9 @@ def pick(store: Store) -> Session:
         answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
     except EOFError:
         answer = ""
+    except KeyboardInterrupt:
+        print()
+        raise
     if not answer.isdecimal() or not 1 <= int(answer) <= len(sessions):
         raise UsageError(f"none of these: {answer!r}; give a number, or SESSION, --last or --title")
     return sessions[int(answer) - 1]
