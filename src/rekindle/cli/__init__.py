@@ -48,10 +48,7 @@ def main(argv: list[str] | None = None) -> int:
         description=module.__doc__,
     )
     module.configure(parser)
-    own, command = _split(rest) if hasattr(module, "BEFORE_COMMAND") else (rest, None)
-    arguments = parser.parse_args(own)
-    if command is not None:
-        arguments.command = command
+    arguments = _parse(parser, rest, is_before_command=hasattr(module, "BEFORE_COMMAND"))
     try:
         code = module.main(arguments)
         _flush()
@@ -67,10 +64,16 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return what stands before the first `--`, and what stands after it."""
+def _parse(
+    parser: argparse.ArgumentParser, words: list[str], *, is_before_command: bool
+) -> argparse.Namespace:
+    if not is_before_command:
+        return parser.parse_args(words)
     place = words.index("--") if "--" in words else len(words)
-    return words[:place], words[place + 1 :]
+    # Intermixed: words may stand on either side of options.
+    arguments = parser.parse_intermixed_args(words[:place])
+    arguments.command = words[place + 1 :]
+    return arguments
 
 
 def _top_level(argv: list[str]) -> int:

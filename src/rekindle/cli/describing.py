@@ -20,10 +20,7 @@ def turn_as_json(turn: Turn) -> dict[str, Any]:
 
 def _item_as_json(item: Item) -> dict[str, Any]:
     match item:
-        case Message() if "rekindle" in item.meta:
-            # So a client is told of it; on record it is what it is.
-            return {"type": "handover", "at": iso(item.at_us)}
-        case Message():
+        case Message() if "rekindle" not in item.meta:
             kind = {"type": "message", "role": item.role, "messageId": item.id}
             return kind | {"content": item.blocks, "at": iso(item.at_us)}
         case ToolCall():
@@ -33,7 +30,8 @@ def _item_as_json(item: Item) -> dict[str, Any]:
             return {"type": "plan", "entries": item.entries, "at": iso(item.at_us)}
         case Other():
             return {"type": "update", "update": item.update, "at": iso(item.at_us)}
-        case Handover():
+        # A client is told of one by a message.
+        case Handover() | Message():
             return {"type": "handover", "at": iso(item.at_us)}
         case Gap():
             return {"type": "gap", "lostEntries": item.lost, "at": iso(item.at_us)}

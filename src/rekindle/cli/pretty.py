@@ -7,7 +7,7 @@ are written out, because a link's text may lie about where it leads.
 
 import shutil
 from collections.abc import Iterable, Iterator
-from typing import IO, ClassVar
+from typing import IO, ClassVar, NoReturn
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
@@ -62,10 +62,18 @@ _THEME = Theme(
 _DIFF = {"+": "added", "-": "removed", "@": "place", "⋯": "place", "…": "note", "\\": "note"}
 
 
+class _Console(Console):
+    """A console that leaves it to the command what to do when nobody reads any more."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Say so."""
+        raise BrokenPipeError
+
+
 def make_console(*, file: IO[str] | None = None, no_color: bool = False) -> Console:
     """Return what prints to the terminal, with colours unless nobody wants them."""
     columns = shutil.get_terminal_size().columns
-    return Console(
+    return _Console(
         file=file,
         force_terminal=True,
         width=min(columns, _WIDEST),

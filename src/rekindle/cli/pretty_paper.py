@@ -71,7 +71,8 @@ class Terminal:
         else:
             self.leave_room(piece.kind)
         # A line that is to be replaced must be one row.
-        self._console.print(one_row(piece) if piece.kind == "tool" else rendered(piece))
+        shown = one_row(piece) if piece.kind == "tool" else rendered(piece)
+        self._console.print(shown, crop=False)
         self._last = piece.kind
 
     def begin(self, kind: str, mark: str) -> None:

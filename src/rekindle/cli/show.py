@@ -22,7 +22,7 @@ from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.cli.words import print_json, printable
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript, fold
-from rekindle.errors import UsageError
+from rekindle.errors import StoreError, UsageError
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
 
@@ -81,13 +81,13 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
 
 
 def _chosen(turns: list[Turn], number: int | None) -> list[Turn]:
-    """Return all turns, or the one with that number. Raises UsageError if there is none."""
+    """Return all turns, or the one with that number. Raises StoreError if there is none."""
     if number is None:
         return turns
     place = number - 1 if number > 0 else len(turns) + number
     if number == 0 or not 0 <= place < len(turns):
         there_are = f"its turns are 1 to {len(turns)}" if turns else "it has none yet"
-        raise UsageError(f"no turn {number} in this session: {there_are}")
+        raise StoreError(f"no turn {number} in this session: {there_are}")
     return [turns[place]]
 
 
@@ -113,7 +113,8 @@ def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
     with Paged(sys.stdout, is_wanted=arguments.pager) as page:
         console = make_console(file=page.file, no_color=arguments.no_color)
         for renderable in spaced(pieces):
-            console.print(renderable)
+            # What is wider than the screen is for the terminal to wrap, and not to be cut.
+            console.print(renderable, crop=False)
 
 
 # -- as it was on the wire ------------------------------------------------------------------

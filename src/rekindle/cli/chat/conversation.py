@@ -5,14 +5,14 @@ what was typed; on an empty line, two of them leave, and so do Ctrl-D and /quit.
 """
 
 import asyncio
-import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from rekindle.cli.chat.asking import ask
+from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.opening import Place
+from rekindle.cli.chat.opening import Place, reason
 from rekindle.cli.live import Live
 from rekindle.cli.pieces import (
     Detail,
@@ -25,16 +25,13 @@ from rekindle.cli.pieces import (
 )
 from rekindle.cli.pretty_paper import Terminal
 from rekindle.cli.words import one_line, short_path
-from rekindle.client import Agent, AgentRefused, Asked, ClientError, Command, Session, Turn
+from rekindle.client import Agent, AgentRefused, Asked, ClientError, Command, Session
 from rekindle.client.record import commands_in
 from rekindle.core.items import Message, Role
 from rekindle.core.transcript import Transcript
 
 if TYPE_CHECKING:
     from rekindle.cli.chat.line import Line
-
-LEFT = 130
-"""The exit code of who was interrupted."""
 
 _PATIENCE_TO_CLOSE = 2.0
 _OWN_COMMANDS = (
@@ -61,32 +58,29 @@ class Chat:
         self._keyboard = Keyboard()
         self._live = Live(paper, detail, self._terminals)
         self._session: Session | None = None
-        self._turn: Turn | None = None
-        self._task: asyncio.Task[object] | None = None
-        self._interrupts = 0
+        self._interrupts = Interrupts(self._tell_of_cancel)
+        self._presses = 0
+        """How often Ctrl-C was pressed where nothing was typed."""
         self._is_typing = False
         self._notes: list[str] = []
         """What is to be told once nobody types."""
 
     async def run(self, history: int) -> int:
         """Chat, after showing that many of the last turns; return the exit code."""
-        self._task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        try:
-            async with AsyncExitStack() as stack:
-                connecting = self._place.connect(self._tell)
-                starting = asyncio.ensure_future(stack.enter_async_context(connecting))
-                # While the agent starts there is time to read.
-                await asyncio.sleep(0)
-                self._introduce(history)
-                self._paper.hint("starting the agent …")
-                return await self._converse(await starting)
-        except asyncio.CancelledError:
-            return LEFT
-        finally:
-            self._paper.unhint()
-            loop.remove_signal_handler(signal.SIGINT)
+        with self._interrupts.heeded():
+            try:
+                async with AsyncExitStack() as stack:
+                    connecting = self._place.connect(self._tell)
+                    starting = asyncio.ensure_future(stack.enter_async_context(connecting))
+                    # While the agent starts there is time to read.
+                    await asyncio.sleep(0)
+                    self._introduce(history)
+                    self._paper.hint("starting the agent …")
+                    return await self._converse(await starting)
+            except asyncio.CancelledError:
+                return EXIT_CODE
+            finally:
+                self._paper.unhint()
 
     # -- before the first prompt --------------------------------------------------------
 
@@ -131,7 +125,7 @@ class Chat:
 
     async def _typed(self, line: "Line") -> str | None:
         """Return what the user says next; None if that is good-bye."""
-        self._interrupts = 0
+        self._presses = 0
         while True:
             self._paper.leave_room("user")
             self._is_typing = True
@@ -140,8 +134,8 @@ class Chat:
             except EOFError:
                 return None
             except KeyboardInterrupt:
-                self._interrupts = 0 if line.had_text else self._interrupts + 1
-                if self._interrupts > 1:
+                self._presses = 0 if line.had_text else self._presses + 1
+                if self._presses > 1:
                     return None
                 words = ""
             finally:
@@ -152,19 +146,18 @@ class Chat:
                 return None if words.strip() in {"/quit", "/exit"} else words.strip("\n")
 
     async def _take_turn(self, session: Session, words: str) -> None:
-        turn = self._turn = session.prompt(words)
+        turn = session.prompt(words)
         self._paper.hint("… (Ctrl-C cancels)")
         try:
-            with self._keyboard.quiet():
+            with self._keyboard.quiet(), self._interrupts.cancelling(turn):
                 async for event in turn:
                     if isinstance(event, Asked):
                         await ask(event.question, self._live, self._keyboard)
                     else:
                         self._live.take(event)
         except AgentRefused as error:
-            self._live.show(failure(error.message))
+            self._live.show(failure(reason(error)))
         finally:
-            self._turn = None
             self._paper.unhint()
             self._live.settle()
         if turn.stop_reason not in {None, "end_turn"}:
@@ -213,15 +206,10 @@ class Chat:
         for note in self._notes:
             self._live.show(Piece(kind="problem", words=note))
         self._notes.clear()
-        if self._interrupts:
+        if self._presses:
             self._note("(Ctrl-C again, Ctrl-D or /quit leaves)")
 
-    def _interrupt(self) -> None:
-        self._interrupts += 1
+    def _tell_of_cancel(self) -> None:
         self._keyboard.give_up()
-        if self._turn is not None and self._interrupts == 1:
-            self._turn.cancel()
-            self._live.pause()
-            self._paper.hint("cancelling … (Ctrl-C again leaves)")
-        elif self._task is not None:
-            self._task.cancel()
+        self._live.pause()
+        self._paper.hint("cancelling … (Ctrl-C again leaves)")

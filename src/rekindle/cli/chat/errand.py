@@ -2,19 +2,20 @@
 
 import argparse
 import asyncio
-import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rekindle.cli.chat.asking import about, allow, ask
+from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.opening import Place
+from rekindle.cli.chat.opening import Place, reason
 from rekindle.cli.describing import turn_as_json
 from rekindle.cli.live import Live
 from rekindle.cli.pieces import FOLDED, handover, stopped
 from rekindle.cli.words import print_json, printable
 from rekindle.client import (
+    AgentRefused,
     Asked,
     ClientError,
     Event,
@@ -28,7 +29,6 @@ from rekindle.core import items
 if TYPE_CHECKING:
     from rekindle.cli.pretty_paper import Terminal
 
-INTERRUPTED = 130
 _STOPS = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal": 5, "cancelled": 6}
 _OTHER_STOP = 7
 _PATIENCE_TO_CLOSE = 2.0
@@ -53,39 +53,41 @@ class Errand:
         self._place = place
         self._out = out
         self._is_allowed = is_allowed
-        self._turn: Turn | None = None
-        self._task: asyncio.Task[object] | None = None
         self._keyboard: Keyboard | None = None
-        self._interrupts = 0
+        self._interrupts = Interrupts(self._give_up)
 
     async def run(self, prompt: str) -> int:
         """Send it; return the exit code. Raises ClientError."""
-        self._task = asyncio.current_task()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
-        try:
-            async with self._place.connect(_complain) as agent:
-                session = await self._place.open(agent)
-                return await self._see_through(session, prompt)
-        except asyncio.CancelledError:
-            return INTERRUPTED
+        with self._interrupts.heeded():
+            try:
+                async with self._place.connect(_complain) as agent:
+                    session = await self._place.open(agent)
+                    return await self._see_through(session, prompt)
+            except asyncio.CancelledError:
+                return EXIT_CODE
 
     async def _see_through(self, session: Session, prompt: str) -> int:
-        turn = self._turn = session.prompt(prompt)
+        turn = session.prompt(prompt)
         try:
-            async for event in turn:
-                if isinstance(event, Asked):
-                    await self._answer(event.question)
-                else:
-                    self._out.take(event)
+            with self._interrupts.cancelling(turn):
+                await self._hear(turn)
+        except AgentRefused as error:
+            raise ClientError(f"the prompt failed: {reason(error)}") from error
         finally:
-            self._turn = None
             self._out.end(session, session.transcript.turns[-1])
             with suppress(ClientError, TimeoutError):
                 async with asyncio.timeout(_PATIENCE_TO_CLOSE):
                     await session.close()
-        if self._interrupts:
-            return INTERRUPTED
+        if self._interrupts.count:
+            return EXIT_CODE
         return _STOPS.get(turn.stop_reason or "", _OTHER_STOP)
+
+    async def _hear(self, turn: Turn) -> None:
+        async for event in turn:
+            if isinstance(event, Asked):
+                await self._answer(event.question)
+            else:
+                self._out.take(event)
 
     async def _answer(self, question: Question) -> None:
         if self._is_allowed:
@@ -105,14 +107,9 @@ class Errand:
         with self._keyboard.quiet():
             await ask(question, live, self._keyboard)
 
-    def _interrupt(self) -> None:
-        self._interrupts += 1
+    def _give_up(self) -> None:
         if self._keyboard is not None:
             self._keyboard.give_up()
-        if self._turn is not None and self._interrupts == 1:
-            self._turn.cancel()
-        elif self._task is not None:
-            self._task.cancel()
 
 
 def _complain(words: str) -> None:

@@ -9,18 +9,19 @@ from pathlib import Path
 from msgspec import Struct
 
 from rekindle.cli.words import one_line, title
-from rekindle.client import Agent, AgentGone, AgentNotStarted, connect
+from rekindle.client import Agent, AgentGone, AgentNotStarted, AgentRefused, connect
 from rekindle.client.session import Session as Open
 from rekindle.core.masking import MASK
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
 from rekindle.model import Session
 from rekindle.store.base import Store
 from rekindle.store.location import locate
+from rekindle.wire.envelope import rows, table, text
 
 Tell = Callable[[str], None]
 """Takes what Rekindle has to say beside the conversation."""
 
-_GRACE = 3.0
+_GRACE = 2.0
 _OURS = "rekindle: "
 
 
@@ -159,3 +160,9 @@ def _check(store: Store, session: Session, *, takeover: bool) -> None:
             f"the session's folder {where} is gone: `rekindle relocate {own_id} DIR` tells"
             " where it is now"
         )
+
+
+def reason(error: AgentRefused) -> str:
+    """Say why a prompt failed; if the agent has died, with its last words."""
+    last = [text(line) for line in rows(table(error.data).get("stderr"))][-1:]
+    return f"{error.message}{f': {last[0]}' if last and last[0] else ''}"
