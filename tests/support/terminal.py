@@ -16,6 +16,8 @@ from typing import Self
 
 from acp import PATIENCE, REKINDLE
 
+# Lines that were shown for a moment, and taken back.
+_TAKEN_BACK = re.compile(r"[^\n]*\r\x1b\[2K|[^\n]*\r?\n\x1b\[1A\x1b\[2K")
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\x1b\][^\x07]*\x07")
 # Takes the terminal on its stdin for its own, so that Ctrl-C is a signal, and becomes the program.
 _IN_TERMINAL = """
@@ -63,8 +65,9 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        """All that was shown, without colours and the like."""
-        return _ESCAPES.sub("", self.raw).replace("\r", "")
+        """All that was shown and not taken back, without colours and the like."""
+        lines = _ESCAPES.sub("", _TAKEN_BACK.sub("", self.raw)).replace("\r", "")
+        return "\n".join(line.rstrip() for line in lines.split("\n"))
 
     def type(self, keys: str) -> None:
         """Press some keys."""
@@ -73,11 +76,6 @@ class Terminal:
     def enter(self, words: str) -> None:
         """Type a line."""
         self.type(f"{words}\r")
-
-    def until(self, words: str) -> str:
-        """Wait until some words are shown that were not before; return all shown until then."""
-        start = len(self.shown)
-        return self.wait_for(words, start - len(words))
 
     def wait_for(self, words: str, start: int = 0) -> str:
         """Wait until some words are shown, after that many characters."""

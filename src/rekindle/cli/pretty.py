@@ -172,7 +172,7 @@ def _hanging(piece: Piece, mark: str) -> RenderableType:
         return Text(piece.words, style=piece.kind)
     grid = Table.grid()
     grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     grid.add_row(
         Text(mark, style=piece.mark_kind or piece.kind), Text(piece.words, style=piece.kind)
     )
@@ -184,8 +184,8 @@ def _diff(words: str) -> Text:
     return Text("\n").join(lines)
 
 
-def one_row(piece: Piece) -> RenderableType:
+def one_row(piece: Piece, width: int) -> Text:
     """Return how a piece looks that may not take more than one row: cut, if need be."""
-    return Text.assemble(
-        (piece.mark, piece.mark_kind), (piece.words, piece.kind), no_wrap=True, overflow="ellipsis"
-    )
+    line = Text.assemble((piece.mark, piece.mark_kind), (piece.words, piece.kind))
+    line.truncate(width, overflow="ellipsis")
+    return line

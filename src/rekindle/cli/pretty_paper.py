@@ -16,39 +16,49 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class Filling:
-    """Breaks lines between words, of a text that comes in bits which may be cut anywhere."""
+    """Breaks lines between words, of a text that comes in bits which may be cut anywhere.
+
+    All of it is printed at once: an agent may pause in the middle of a word. If the rest of the
+    word does not fit, what was printed of it is taken to the next line.
+    """
 
     def __init__(self, width: int, column: int) -> None:
         self._width = width
         self._column = column
         self._indent = " " * column
-        self._held = ""
+        self._word = ""
+        """What is printed of the last word."""
 
     def feed(self, words: str) -> str:
-        """Return what can be printed now. A word waits until its end is seen."""
-        parts: list[str] = _PARTS.findall(self._held + words)
-        self._held = ""
-        if parts and not parts[-1].isspace() and len(parts[-1]) < self._width:
-            self._held = parts.pop()
-        return "".join(map(self._place, parts))
-
-    def flush(self) -> str:
-        """Return what was held back."""
-        held, self._held = self._held, ""
-        return self._place(held)
+        """Return what to print for some more of the text."""
+        return "".join(map(self._place, _PARTS.findall(words)))
 
     def _place(self, part: str) -> str:
         if part == "\n":
-            self._column = len(self._indent)
-            return part + self._indent
-        size = cell_len(part)
-        is_beyond = self._column + size > self._width and self._column > len(self._indent)
-        if is_beyond:
-            self._column = len(self._indent)
-            part = "" if part.isspace() else part
-            size = cell_len(part)
-        self._column += size
-        return f"\n{self._indent}{part}" if is_beyond else part
+            return self._break()
+        if part.isspace():
+            self._word = ""
+            return self._break() if self._is_beyond(part) else self._put(part)
+        word, self._word = self._word, self._word + part
+        is_whole_line = self._column - cell_len(word) <= len(self._indent)
+        if not self._is_beyond(part) or is_whole_line:
+            return self._put(part)
+        back = f"\x1b[{cell_len(word)}D\x1b[K" if word else ""
+        whole = self._word
+        start = self._break()
+        self._word = whole
+        return f"{back}{start}{self._put(whole)}"
+
+    def _is_beyond(self, part: str) -> bool:
+        return self._column + cell_len(part) > self._width
+
+    def _put(self, part: str) -> str:
+        self._column += cell_len(part)
+        return part
+
+    def _break(self) -> str:
+        self._column, self._word = len(self._indent), ""
+        return f"\n{self._indent}"
 
 
 class Terminal:
@@ -71,7 +81,8 @@ class Terminal:
         else:
             self.leave_room(piece.kind)
         # A line that is to be replaced must be one row.
-        shown = one_row(piece) if piece.kind == "tool" else rendered(piece)
+        is_row = piece.kind == "tool"
+        shown = one_row(piece, self._console.width - 1) if is_row else rendered(piece)
         self._console.print(shown, crop=False)
         self._last = piece.kind
 
@@ -79,7 +90,7 @@ class Terminal:
         """Begin a text."""
         self.leave_room(kind)
         self._kind = self._last = kind
-        self._filling = Filling(self._console.width, len(mark))
+        self._filling = Filling(self._console.width - 1, len(mark))
         self._put(mark)
 
     def add(self, words: str) -> None:
@@ -90,7 +101,7 @@ class Terminal:
     def finish(self) -> None:
         """End it."""
         if self._filling is not None:
-            self._put(self._filling.flush() + "\n")
+            self._put("\n")
             self._filling = None
 
     def hint(self, words: str) -> None:

@@ -67,7 +67,8 @@ class Chat:
 
     async def run(self, history: int) -> int:
         """Chat, after showing that many of the last turns; return the exit code."""
-        with self._interrupts.heeded():
+        # Quiet from beginning to end: what is typed while the mode changes would be lost.
+        with self._keyboard.quiet(), self._interrupts.heeded():
             try:
                 async with AsyncExitStack() as stack:
                     connecting = self._place.connect(self._tell)
@@ -126,6 +127,7 @@ class Chat:
     async def _typed(self, line: "Line") -> str | None:
         """Return what the user says next; None if that is good-bye."""
         self._presses = 0
+        self._interrupts.rest()
         while True:
             self._paper.leave_room("user")
             self._is_typing = True
@@ -149,7 +151,7 @@ class Chat:
         turn = session.prompt(words)
         self._paper.hint("… (Ctrl-C cancels)")
         try:
-            with self._keyboard.quiet(), self._interrupts.cancelling(turn):
+            with self._interrupts.cancelling(turn):
                 async for event in turn:
                     if isinstance(event, Asked):
                         await ask(event.question, self._live, self._keyboard)

@@ -21,6 +21,7 @@ class Interrupts:
         self.turn: Turn | None = None
         """The turn that runs."""
         self.count = 0
+        self._is_resting = False
         self._on_cancel = on_cancel
         self._is_leaving = False
         self._task: asyncio.Task[object] | None = None
@@ -35,6 +36,9 @@ class Interrupts:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+            if self._is_leaving:
+                # What is left to do takes no time.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     @contextmanager
     def cancelling(self, turn: Turn) -> Generator[None]:
@@ -45,11 +49,17 @@ class Interrupts:
         finally:
             self.turn = None
 
+    def rest(self) -> None:
+        """Do not heed one that comes between turns: it was meant for the one that has ended."""
+        self.count, self._is_resting = 0, True
+
     def _interrupt(self) -> None:
         self.count += 1
         if self.turn is not None and self.count == 1:
             self.turn.cancel()
             self._on_cancel()
+        elif self.turn is None and self._is_resting and self.count == 1:
+            return
         elif self._task is not None and not self._is_leaving:
             self._is_leaving = True
             self._task.cancel()
