@@ -85,9 +85,10 @@ def test_thoughts_plans_tools_and_diffs_are_shown_and_permission_is_asked(
             "1  Allow once (y)",
         ):
             assert words in terminal.shown
-        terminal.type("x")
-        terminal.type("y")
-        terminal.wait_for("(Allow once)")
+        terminal.type(UP)
+        terminal.type("xy")
+        terminal.wait_for("→ Allow once")
+        terminal.wait_for("✓ Edit /")
         terminal.wait_for("✓ echo hello")
         terminal.wait_for("so far.")
         assert "\x1b[32m+the oat milk" in terminal.raw

@@ -21,6 +21,7 @@ def about(question: Question) -> str:
 
 async def ask(question: Question, live: Live, keyboard: Keyboard) -> None:
     """Let the user choose by a key. What is cancelled meanwhile, is answered already."""
+    keyboard.forget()
     if question.call is not None:
         live.unfold(Call(question.call.id, question.call.fields, question.call.outcome))
     live.show(Piece(kind="question", words=f"{about(question)}?", mark="? ", mark_kind="going"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 import termios
 from collections.abc import Callable, Generator
@@ -9,6 +10,8 @@ from contextlib import contextmanager, suppress
 
 _READ = 64
 _TICK = 0.2
+# Keys such as arrows come as several characters, and mean nothing here.
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O.|.)?")
 _INPUT, _LOCAL = 0, 3
 
 
@@ -34,10 +37,12 @@ class Keyboard:
             with suppress(termios.error):
                 termios.tcsetattr(self._fd, termios.TCSADRAIN, before)
 
-    async def press(self, among: str, is_moot: Callable[[], bool]) -> str | None:
-        """Return the first of these keys that is pressed from now on; None once it `is_moot`."""
-        # Whatever was typed before the question was seen is no answer to it.
+    def forget(self) -> None:
+        """Drop what was typed so far: it is no answer to a question that comes now."""
         termios.tcflush(self._fd, termios.TCIFLUSH)
+
+    async def press(self, among: str, is_moot: Callable[[], bool]) -> str | None:
+        """Return the first of these keys that is pressed; None once the question `is_moot`."""
         loop = asyncio.get_running_loop()
         self._pressed = loop.create_future()
         loop.add_reader(self._fd, self._read, among)
@@ -57,11 +62,12 @@ class Keyboard:
 
     def _read(self, among: str) -> None:
         typed = os.read(self._fd, _READ).decode("utf-8", "ignore")
-        # Keys such as arrows come as several characters, and mean nothing here.
         if not typed:
             self.give_up()
-        elif len(typed) == 1 and typed.lower() in among:
-            self._settle(typed.lower())
+            return
+        meant = [key for key in _SEQUENCE.sub("", typed).lower() if key in among]
+        if meant:
+            self._settle(meant[0])
 
     def _settle(self, key: str) -> None:
         if self._pressed is not None and not self._pressed.done():
