@@ -33,6 +33,29 @@ def noting_pid(path: Path, *command: object) -> list[str]:
     return ["sh", "-c", f'echo $$ > {path}; exec "$0" "$@"', *map(str, command)]
 
 
+async def test_one_that_is_gone_while_others_hold_its_pipes_is_ended_without_a_stumble() -> None:
+    stumbled: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: stumbled.append(context))
+    # What moved to another group goes on for a moment, with the agent's pipes.
+    away = "import os, time; os.fork() and os._exit(1); os.setsid(); time.sleep(3)"
+    with pytest.raises(AgentGone):
+        async with connect([sys.executable, "-c", away], behind_rekindle=False):
+            pass
+    await asyncio.sleep(0)
+    assert stumbled == []
+
+
+async def test_nothing_is_imported_from_the_folder_that_is_worked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "argparse.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    agent = [sys.executable, AGENTS / "stopping.py"]
+    async with connect(agent, store=tmp_path / "s.db") as connected:
+        assert connected.offers("load")
+
+
 async def read(turn: Turn) -> list[Event]:
     return [event async for event in turn]
 

@@ -61,11 +61,9 @@ class _Writing(asyncio.BaseProtocol):
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._on_end = on_end
-        self.has_ended = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
-        self.has_ended = True
         self._on_end()
 
 
@@ -149,8 +147,9 @@ class Process:
         if self._farewell is not None:
             self._farewell.cancel()
         self._tell_end()
-        if self._stdin is not None and not self._writing.has_ended:
-            # What was not taken in by now would keep it open.
+        if self._stdin is not None and self._stdin.get_write_buffer_size():
+            # What was not taken in by now would keep it open. Without that, it is closing already,
+            # and asyncio stumbles where a pipe is closed in both ways.
             self._stdin.abort()
         for transport in self._transports:
             transport.close()
