@@ -1,0 +1,180 @@
+"""Looking for words in an index.
+
+Best first, as by BM25; but how rare a word is does not count, because every passage that is found
+has all of them, and finding out would take a walk through all of a common word's places. Passages
+that are about as good are told newest first. Of those that are found only the latest are weighed:
+of a word that is everywhere the old ones are no better.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.core.passages import GAP, Origin
+from rekindle.core.query import Term
+from rekindle.core.secrets import Span
+from rekindle.model import Page
+from rekindle.store.index import Index, places
+from rekindle.store.migrations import key_at, seq_at
+from rekindle.store.rows import conditions_of
+
+_WEIGHED = 2000
+_FEW_SESSIONS = 500
+_WORDS_COLUMN = 4
+_USUAL_LENGTH = 60
+_SATURATION = 1.2
+_PART_OF_LENGTH = 0.75
+_WEIGHTS = {Origin.USER: 1.2, Origin.THOUGHT: 0.8}
+_EVERYWHERE = (0, (1 << 63) - 1)
+_BEGIN, _END = "\x02", "\x03"
+
+_DETAIL = f"""
+    select highlight(passage, {_WORDS_COLUMN}, '{_BEGIN}', '{_END}'),
+           (select id from store.session where key = ?)
+    from passage where passage match ? and rowid = ?
+"""  # noqa: S608 - nothing of it comes from outside
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What to look for, and where."""
+
+    terms: list[Term]
+    page: Page = Page(limit=20)
+    """Which sessions, and how many turns at most."""
+    since_us: int | None = None
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A turn that has what was looked for, by its best passage."""
+
+    session_id: str
+    turn: int
+    seq: int
+    at_us: int
+    origin: Origin
+    score: float
+    text: str
+    matches: list[Span]
+
+
+class _Candidate(Struct, frozen=True):
+    place: int
+    turn: int
+    at_us: int
+    origin: Origin
+    score: float
+
+
+def search(index: Index, wanted: Wanted) -> list[Hit]:
+    """Return the turns that fit, the best first. Raises StoreUnavailable."""
+    index.db.register_fts5_function("likeness", _likeness)
+    expression = _expression(wanted.terms)
+    candidates = sorted(_candidates(index, wanted, expression), key=_rank)
+    best: dict[tuple[int, int], _Candidate] = {}
+    for candidate in candidates:
+        best.setdefault((key_at(candidate.place), candidate.turn), candidate)
+    chosen = list(best.values())[: wanted.page.limit]
+    return [hit for it in chosen for hit in _hits(index, it, expression, wanted.terms)]
+
+
+def _likeness(api: Any, *_: object) -> float:  # noqa: ANN401 - apsw's interface to FTS5
+    """Weigh a passage: by how often it has each term, and less so the longer it is."""
+    length = api.column_size(_WORDS_COLUMN) / _USUAL_LENGTH
+    burden = _SATURATION * (1 - _PART_OF_LENGTH + _PART_OF_LENGTH * length)
+    counts = [sum(map(len, api.phrase_locations(n))) for n in range(api.phrase_count)]
+    return sum(count * (_SATURATION + 1) / (count + burden) for count in counts)
+
+
+def _rank(candidate: _Candidate) -> tuple[float, int]:
+    return (-round(candidate.score, 1), -candidate.at_us)
+
+
+def _expression(terms: list[Term]) -> str:
+    """Write terms as FTS5 reads them."""
+    wanted, unwanted = (
+        [_quoted(term) for term in terms if term.is_excluded is excluded]
+        for excluded in (False, True)
+    )
+    return " NOT ".join([f"({' AND '.join(wanted)})", *unwanted])
+
+
+def _quoted(term: Term) -> str:
+    words = term.words.replace('"', '""').replace("\x00", " ")
+    return f'"{words}"{"*" if term.is_beginning else ""}'
+
+
+def _candidates(index: Index, wanted: Wanted, expression: str) -> Iterator[_Candidate]:
+    conditions, values = conditions_of(wanted.page)
+    if wanted.since_us is not None:
+        conditions.append("updated_us >= :since")
+    where = " and ".join(conditions)
+    values |= {"expression": expression, "since": wanted.since_us or 0, "most": _WEIGHED}
+    found = 0
+    for low, high in _ranges(index, wanted, where, values):
+        sql = f"""
+            select rowid, turn, at_us, origin, likeness(passage) from passage
+            where passage match :expression and rowid between :low and :high and at_us >= :since
+              and (select {where} from store.session where key = passage.rowid >> 32)
+            order by rowid desc limit :most
+        """  # noqa: S608 - the conditions have their values beside them
+        more = {"low": low, "high": high, "most": _WEIGHED - found}
+        for place, turn, at_us, origin, score in index.query(sql, values | more):
+            found += 1
+            weight = _WEIGHTS.get(Origin(origin), 1.0)
+            yield _Candidate(place, turn, at_us, Origin(origin), score * weight)
+        if found >= _WEIGHED:
+            return
+
+
+def _ranges(
+    index: Index, wanted: Wanted, where: str, values: dict[str, Any]
+) -> list[tuple[int, int]]:
+    """Return which places to look at: of few sessions each one's, else all.
+
+    A common word is in more places than can be walked through to find a few sessions.
+    """
+    if (wanted.page.cwd, wanted.page.agent, wanted.since_us) == (None, None, None):
+        return [_EVERYWHERE]
+    sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
+    keys = index.query(sql, values | {"few": _FEW_SESSIONS})
+    if len(keys) < _FEW_SESSIONS:
+        return [places(key) for (key,) in keys]
+    return [_EVERYWHERE]
+
+
+def _hits(index: Index, candidate: _Candidate, expression: str, terms: list[Term]) -> Iterator[Hit]:
+    """Yield what there is to tell of a candidate; nothing, if it went away meanwhile."""
+    values = (key_at(candidate.place), expression, candidate.place)
+    for marked, session_id in index.query(_DETAIL, values):
+        text, matches = _unmarked(marked)
+        yield Hit(
+            session_id=session_id,
+            turn=candidate.turn,
+            seq=seq_at(candidate.place),
+            at_us=candidate.at_us,
+            origin=candidate.origin,
+            score=candidate.score,
+            text=text,
+            matches=matches or _parts_of_names(text, terms),
+        )
+
+
+def _unmarked(marked: str) -> tuple[str, list[Span]]:
+    """Take the marks out of a text; return where they were."""
+    first, *rest = marked.replace(GAP, "").split(_BEGIN)
+    matches: list[Span] = []
+    pieces, at = [first], len(first)
+    for piece in rest:
+        match, _, after = piece.partition(_END)
+        matches.append((at, at + len(match)))
+        pieces += (match, after)
+        at += len(match) + len(after)
+    return "".join(pieces), matches
+
+
+def _parts_of_names(text: str, terms: list[Term]) -> list[Span]:
+    """Find what is only part of a name."""
+    wanted = [re.escape(term.words) for term in terms if not term.is_excluded]
+    return [match.span() for match in re.finditer("|".join(wanted), text, re.IGNORECASE)]
