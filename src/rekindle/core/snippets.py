@@ -36,11 +36,12 @@ def _window(text: str, matches: Sequence[Span], width: int) -> Span:
     middle = matches[first][0] if first is not None else 0
     begin = max(0, min(middle - _BEFORE, len(text) - width))
     if begin > 0:
-        blank = _BLANKS.search(text, begin, min(begin + _LONGEST_WORD, middle))
-        begin = blank.end() if blank else begin
+        found = _BLANKS.search(text, begin, min(begin + _LONGEST_WORD, middle))
+        begin = found.end() if found else begin
     end = min(len(text), begin + width)
     if end < len(text):
-        end = max(text.rfind(" ", end - _LONGEST_WORD, end), end - _LONGEST_WORD)
+        blank = text.rfind(" ", max(begin, end - _LONGEST_WORD), end)
+        end = blank if blank > begin else end
     return begin, end
 
 

@@ -3,18 +3,20 @@
 It is made from the store and can be thrown away, so a damaged or outdated one is made anew.
 Writing it holds up no conversation: the store is only read.
 
-passage   what stands together. Its rowid is its place in the store (see `migrations.place`), so
-          a session's passages lie together, and the last ones are the newest sessions'.
-          `parts` are the humps of names in `words`.
-progress  how far a session is indexed: up to the entry `seq`; its last turn so far is number
-          `turn` and begins at `turn_seq`. `updated_us` and `is_live` are the session's then: as
-          long as they stay so, there is nothing new.
+passage_N  what stands together, of 512 sessions: a shard. Its rowid is its place in the store (see
+           `migrations.place`), so a session's passages lie together, and the last ones are the
+           newest sessions'. `parts` are the humps of names in `words`.
+shard      which of these tables there are.
+progress   how far a session is indexed: up to the entry `seq`; its last turn so far is number
+           `turn` and begins at `turn_seq`. `updated_us` and `is_live` are the session's then: as
+           long as they stay so, there is nothing new.
 
-Words that are removed are overwritten, in the index of words too, which takes FTS5 some 5 ms a
-passage.
+Forgetting. Neither SQLite nor FTS5 overwrites every trace of a row that is removed: pages that were
+split keep copies, and the tree above the words keeps some of them. Only of a table that is dropped
+nothing is left. So whatever must be forgotten takes its shard along, and the rest of the shard is
+indexed again by whoever searches next.
 """
 
-import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,19 +25,15 @@ from typing import Any, Self
 import apsw
 
 from rekindle.errors import StoreUnavailable
+from rekindle.store.location import index_path
 from rekindle.store.migrations import place
-from rekindle.store.opening import Database, index_path, make_private_file
+from rekindle.store.opening import Database, make_private_file
 
 _APPLICATION_ID = 0x52656B78
 _VERSION = 1
 
 _SCHEMA = """
-    create virtual table passage using fts5(
-        turn unindexed, at_us unindexed, origin unindexed, ident unindexed, words, parts,
-        tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
-    );
-    insert into passage (passage, rank) values ('secure-delete', 1);
-    insert into passage (passage, rank) values ('hashsize', 8000000);
+    create table shard (number integer primary key) strict;
     create table progress (
         session integer primary key,
         id text not null,
@@ -47,22 +45,22 @@ _SCHEMA = """
     ) strict;
 """
 
+_SHARD = """
+    create virtual table {table} using fts5(
+        turn unindexed, at_us unindexed, origin unindexed, ident unindexed, words, parts,
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
+    );
+    insert into {table} ({table}, rank) values ('hashsize', 8000000);
+"""
+_SHARD_BITS = 9
+
 _ORPHANS = """
     select session from progress
     where not exists (
         select 1 from store.session
-        where key = progress.session and id = progress.id and deleted_us is null
+        where key = progress.session and id = progress.id and cwd is not null
     )
 """
-_SOME_OF_A_SESSION = """
-    delete from passage where rowid in (
-        select rowid from passage where rowid between ? and ? limit 20
-    )
-"""
-_BEGIN_ANEW = """
-    update progress set updated_us = -1, seq = 0, turn = 1, turn_seq = 0 where session = ?
-"""
-_FEW = 50
 
 _Values = Sequence[object] | Mapping[str, object]
 
@@ -103,43 +101,52 @@ class Index:
                     self._db.execute("rollback")
                 raise
 
-    def sweep(self, seconds: float) -> None:
-        """Remove the words of sessions that are deleted or gone, as many as there is time for."""
-        deadline = time.monotonic() + seconds
-        orphans = self.query(_ORPHANS)
-        for (key,) in orphans:
-            while time.monotonic() < deadline and self._remove_some(key):
-                pass
-        if orphans:
-            self._empty_log()
+    def shards(self) -> list[int]:
+        """Return the shards there are, the one with the newest sessions first."""
+        return [number for (number,) in self.query("select number from shard order by 1 desc")]
 
-    def forget(self, key: int) -> None:
-        """Remove all words of a session, however long it takes."""
-        while self._remove_some(key):
-            pass
-        self._empty_log()
+    def table(self, key: int) -> str:
+        """Return the table for a session's passages, making it if need be.
 
-    def count(self, key: int, most: int) -> int:
-        """Return how many passages a session has here; beyond `most` they are not counted."""
-        sql = "select 1 from passage where rowid between ? and ? limit ?"
-        return len(self.query(sql, (*places(key), most)))
+        Call inside a transaction.
+        """
+        table = table_of(shard_of(key))
+        if not self._db.execute(
+            "select 1 from shard where number = ?", (shard_of(key),)
+        ).fetchall():
+            self._db.execute("insert into shard values (?)", (shard_of(key),))
+            self._db.execute(_SHARD.format(table=table))
+        return table
 
-    def _remove_some(self, key: int) -> bool:
-        """Remove a few passages; tell whether there may be more."""
+    def sweep(self) -> None:
+        """Forget the sessions that the store does not have any more."""
+        self._drop({shard_of(key) for (key,) in self.query(_ORPHANS)})
+
+    def forget(self, session_id: str) -> None:
+        """Let nothing be left of a session's words."""
+        rows = self.query("select session from progress where id = ?", (session_id,))
+        self._drop({shard_of(key) for (key,) in rows})
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many passages of how many sessions there are."""
+        passages = [self.query(f"select count(*) from {table_of(it)}") for it in self.shards()]  # noqa: S608
+        sessions = self.query("select count(*) from progress")
+        return sum(rows[0][0] for rows in passages), sessions[0][0]
+
+    def _drop(self, shards: set[int]) -> None:
+        if not shards:
+            return
         with self.writing():
-            before = self._db.total_changes()
-            self._db.execute(_SOME_OF_A_SESSION, places(key))
-            is_more = self._db.total_changes() > before
-            if is_more:
-                self._db.execute(_BEGIN_ANEW, (key,))
-            else:
-                self._db.execute("delete from progress where session = ?", (key,))
-        return is_more
-
-    def _empty_log(self) -> None:
+            for shard in shards:
+                self._db.execute(f"drop table if exists {table_of(shard)}")
+                self._db.execute("delete from shard where number = ?", (shard,))
+                first, last = shard << _SHARD_BITS, (shard + 1 << _SHARD_BITS) - 1
+                self._db.execute(
+                    "delete from progress where session between ? and ?", (first, last)
+                )
         with self.translated():
-            # What was removed would else lie in the log until it is written over.
-            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            # What was there would else lie in the log until it is written over.
+            self._db.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def close(self) -> None:
         """Close the file."""
@@ -172,17 +179,14 @@ def places(key: int) -> tuple[int, int]:
     return place(key, 0), place(key + 1, 0) - 1
 
 
-def forget_soon(store: Path, key: int) -> None:
-    """Remove all words of a session quickly. Where it has many, the index begins anew.
+def shard_of(key: int) -> int:
+    """Return the number of the shard that has a session."""
+    return key >> _SHARD_BITS
 
-    For where a conversation waits.
-    """
-    with Index(store) as index:
-        has_few = index.count(key, _FEW) < _FEW
-        if has_few:
-            index.forget(key)
-    if not has_few:
-        Index(store, anew=True).close()
+
+def table_of(shard: int) -> str:
+    """Return the name of the table that a shard is."""
+    return f"passage_{shard}"
 
 
 def _open(path: Path, *, anew: bool, patience: float) -> Database:
@@ -191,8 +195,10 @@ def _open(path: Path, *, anew: bool, patience: float) -> Database:
     db: Database = apsw.Connection(str(path), flags=flags)
     try:
         db.set_busy_timeout(int(patience * 1000))
-        if anew or not _is_current(db, path):
-            _make_anew(db)
+        if anew or _is_unusable(db, path):
+            _empty(db)
+        if db.pragma("user_version") != _VERSION:
+            _make(db)
         db.pragma("secure_delete", 1)
         db.pragma("synchronous", "normal")
     except BaseException:
@@ -201,27 +207,30 @@ def _open(path: Path, *, anew: bool, patience: float) -> Database:
     return db
 
 
-def _is_current(db: Database, path: Path) -> bool:
-    """Tell whether it is an index of this version; raise when it is something of others'."""
+def _is_unusable(db: Database, path: Path) -> bool:
+    """Tell whether it is damaged or of another version; raise when it is something of others'."""
     try:
         application_id, version = db.pragma("application_id"), db.pragma("user_version")
-        is_empty = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
+        is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
     except (apsw.NotADBError, apsw.CorruptError):
-        return False
-    if application_id != _APPLICATION_ID and not is_empty:
+        return True
+    if application_id != _APPLICATION_ID and not is_new:
         raise StoreUnavailable(f"{path} is a database, but no index of Rekindle's")
-    return application_id == _APPLICATION_ID and version == _VERSION
+    return not is_new and version != _VERSION
 
 
-def _make_anew(db: Database) -> None:
-    """Begin with an empty file, whatever there was."""
+def _empty(db: Database) -> None:
+    """Let nothing be left, whatever there was. Nobody else may have it open."""
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
     db.execute("vacuum")
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+
+
+def _make(db: Database) -> None:
     db.pragma("journal_mode", "wal")
     db.execute("begin immediate")
     # Another may have been here in between, and had the same to do.
-    if db.pragma("application_id") != _APPLICATION_ID:
+    if db.pragma("user_version") != _VERSION:
         db.execute(_SCHEMA)
         db.pragma("application_id", _APPLICATION_ID)
         db.pragma("user_version", _VERSION)

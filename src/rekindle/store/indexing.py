@@ -19,7 +19,7 @@ from rekindle.core.passages import Passage, humps, parted, passages
 from rekindle.core.transcript import Transcript
 from rekindle.errors import SessionNotFound
 from rekindle.store.base import Store
-from rekindle.store.index import Index, places
+from rekindle.store.index import Index, places, shard_of, table_of
 from rekindle.store.migrations import place, seq_at
 
 _STALE = """
@@ -41,13 +41,11 @@ _IS_THERE = """
     select 1 from store.session
     where key = ? and id = ? and deleted_us is null and cwd is not null
 """
-_PRESENT = """
-    select rowid, turn, at_us, origin, ident, words from passage where rowid between ? and ?
-"""
+_PRESENT = "select rowid, turn, at_us, origin, ident, words from {} where rowid between ? and ?"
 _INSERT = """
-    insert into passage (rowid, turn, at_us, origin, ident, words, parts)
-    values (?, ?, ?, ?, ?, ?, ?)
+    insert into {} (rowid, turn, at_us, origin, ident, words, parts) values (?, ?, ?, ?, ?, ?, ?)
 """
+_IDENTS = "select ident from {} where rowid between ? and ?"
 _PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?)"
 _CHARACTERS_A_WRITE = 2_000_000
 _CHARACTERS_OF_A_ROW = 200
@@ -224,7 +222,7 @@ def _reaches_back(index: Index, task: _Task, turns: list[_Turn]) -> bool:
     if not idents:
         return False
     begin = place(task.key, task.mark.turn_seq)
-    sql = "select ident from passage where rowid between ? and ?"
+    sql = _IDENTS.format(table_of(shard_of(task.key)))
     known = index.query(sql, (places(task.key)[0], begin - 1))
     return any(ident in idents for (ident,) in known)
 
@@ -255,18 +253,18 @@ def _may_write(index: Index, work: _Work) -> bool:
 def _write_passages(index: Index, work: _Work) -> None:
     """Make the passages of a stretch what was found, touching only those that differ."""
     found = {place(work.task.key, it.seq): _row(it) for it in work.found}
-    present = {
-        row[0]: row[1:] for row in index.db.execute(_PRESENT, (work.first, work.last)).fetchall()
-    }
+    table = index.table(work.task.key)
+    rows = index.db.execute(_PRESENT.format(table), (work.first, work.last)).fetchall()
+    present = {row[0]: row[1:] for row in rows}
     gone = [(rowid,) for rowid, row in present.items() if found.get(rowid) != row]
-    index.db.executemany("delete from passage where rowid = ?", gone)
+    index.db.executemany(f"delete from {table} where rowid = ?", gone)  # noqa: S608
     # FTS5 is quickest when places only grow.
     new = [
         (rowid, *row, humps(str(row[-1])))
         for rowid, row in sorted(found.items())
         if present.get(rowid) != row
     ]
-    index.db.executemany(_INSERT, new)
+    index.db.executemany(_INSERT.format(table), new)
 
 
 def _row(passage: Passage) -> _Row:

@@ -27,11 +27,6 @@ def lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def index_path(path: Path) -> Path:
-    """Return where the index of a store is, if it has one."""
-    return path.with_name(path.name + ".index")
-
-
 def open_for_writing(path: Path, patience: float) -> Database:
     """Open a store, making or upgrading it where it must be."""
     make_private_file(path)

@@ -6,6 +6,7 @@ that are about as good are told newest first. Of those that are found only the l
 of a word that is everywhere the old ones are no better.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from rekindle.core.passages import GAP, Origin
 from rekindle.core.query import Term
 from rekindle.core.secrets import Span
 from rekindle.model import Page
-from rekindle.store.index import Index, places
+from rekindle.store.index import Index, places, shard_of, table_of
 from rekindle.store.migrations import key_at, seq_at
 from rekindle.store.rows import conditions_of
 
@@ -30,11 +31,18 @@ _WEIGHTS = {Origin.USER: 1.2, Origin.THOUGHT: 0.8}
 _EVERYWHERE = (0, (1 << 63) - 1)
 _BEGIN, _END = "\x02", "\x03"
 
-_DETAIL = f"""
-    select highlight(passage, {_WORDS_COLUMN}, '{_BEGIN}', '{_END}'),
-           (select id from store.session where key = ?)
-    from passage where passage match ? and rowid = ?
-"""  # noqa: S608 - nothing of it comes from outside
+_FOUND = """
+    select rowid, turn, at_us, origin, likeness({table}) from {table}
+    where {table} match :expression and rowid between :low and :high and at_us >= :since
+      and (select {where} from store.session where key = {table}.rowid >> 32)
+    order by rowid desc limit :most
+"""
+_MARKED = """
+    select rowid, highlight({table}, {column}, :begin, :end) from {table}
+    where {table} match :expression and rowid between :low and :high
+      and +rowid in (select value from json_each(:places))
+"""
+_IDS = "select key, id from store.session where key in (select value from json_each(?))"
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -76,7 +84,11 @@ def search(index: Index, wanted: Wanted) -> list[Hit]:
     for candidate in candidates:
         best.setdefault((key_at(candidate.place), candidate.turn), candidate)
     chosen = list(best.values())[: wanted.page.limit]
-    return [hit for it in chosen for hit in _hits(index, it, expression, wanted.terms)]
+    marked = _marked(index, wanted.terms, expression, [it.place for it in chosen])
+    ids = dict(index.query(_IDS, (json.dumps([key_at(it.place) for it in chosen]),)))
+    # What went away meanwhile is not told.
+    still_there = [it for it in chosen if it.place in marked and key_at(it.place) in ids]
+    return [_hit(ids[key_at(it.place)], it, marked[it.place], wanted.terms) for it in still_there]
 
 
 def _likeness(api: Any, *_: object) -> float:  # noqa: ANN401 - apsw's interface to FTS5
@@ -112,13 +124,8 @@ def _candidates(index: Index, wanted: Wanted, expression: str) -> Iterator[_Cand
     where = " and ".join(conditions)
     values |= {"expression": expression, "since": wanted.since_us or 0, "most": _WEIGHED}
     found = 0
-    for low, high in _ranges(index, wanted, where, values):
-        sql = f"""
-            select rowid, turn, at_us, origin, likeness(passage) from passage
-            where passage match :expression and rowid between :low and :high and at_us >= :since
-              and (select {where} from store.session where key = passage.rowid >> 32)
-            order by rowid desc limit :most
-        """  # noqa: S608 - the conditions have their values beside them
+    for shard, low, high in _ranges(index, wanted, where, values):
+        sql = _FOUND.format(table=table_of(shard), where=where)
         more = {"low": low, "high": high, "most": _WEIGHED - found}
         for place, turn, at_us, origin, score in index.query(sql, values | more):
             found += 1
@@ -130,35 +137,46 @@ def _candidates(index: Index, wanted: Wanted, expression: str) -> Iterator[_Cand
 
 def _ranges(
     index: Index, wanted: Wanted, where: str, values: dict[str, Any]
-) -> list[tuple[int, int]]:
-    """Return which places to look at: of few sessions each one's, else all.
+) -> list[tuple[int, int, int]]:
+    """Return which places of which shards to look at: of few sessions each one's, else all.
 
     A common word is in more places than can be walked through to find a few sessions.
     """
-    if (wanted.page.cwd, wanted.page.agent, wanted.since_us) == (None, None, None):
-        return [_EVERYWHERE]
-    sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
-    keys = index.query(sql, values | {"few": _FEW_SESSIONS})
-    if len(keys) < _FEW_SESSIONS:
-        return [places(key) for (key,) in keys]
-    return [_EVERYWHERE]
+    shards = index.shards()
+    if (wanted.page.cwd, wanted.page.agent, wanted.since_us) != (None, None, None):
+        sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
+        keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
+        if len(keys) < _FEW_SESSIONS:
+            return [(shard_of(key), *places(key)) for key in keys if shard_of(key) in shards]
+    return [(shard, *_EVERYWHERE) for shard in shards]
 
 
-def _hits(index: Index, candidate: _Candidate, expression: str, terms: list[Term]) -> Iterator[Hit]:
-    """Yield what there is to tell of a candidate; nothing, if it went away meanwhile."""
-    values = (key_at(candidate.place), expression, candidate.place)
-    for marked, session_id in index.query(_DETAIL, values):
-        text, matches = _unmarked(marked)
-        yield Hit(
-            session_id=session_id,
-            turn=candidate.turn,
-            seq=seq_at(candidate.place),
-            at_us=candidate.at_us,
-            origin=candidate.origin,
-            score=candidate.score,
-            text=text,
-            matches=matches or _parts_of_names(text, terms),
-        )
+def _marked(index: Index, terms: list[Term], expression: str, chosen: list[int]) -> dict[int, str]:
+    """Return the words of passages with what was looked for marked."""
+    ranges = [(shard_of(key_at(place)), place, place) for place in chosen]
+    if any(term.is_beginning for term in terms):
+        # FTS5 gathers the words with a beginning anew for each query.
+        ranges = [(shard, *_EVERYWHERE) for shard in {shard for shard, _, _ in ranges}]
+    values = {"expression": expression, "places": json.dumps(chosen), "begin": _BEGIN, "end": _END}
+    marked: dict[int, str] = {}
+    for shard, low, high in ranges:
+        sql = _MARKED.format(table=table_of(shard), column=_WORDS_COLUMN)
+        marked |= dict(index.query(sql, values | {"low": low, "high": high}))
+    return marked
+
+
+def _hit(session_id: str, candidate: _Candidate, marked: str, terms: list[Term]) -> Hit:
+    text, matches = _unmarked(marked)
+    return Hit(
+        session_id=session_id,
+        turn=candidate.turn,
+        seq=seq_at(candidate.place),
+        at_us=candidate.at_us,
+        origin=candidate.origin,
+        score=candidate.score,
+        text=text,
+        matches=matches or _parts_of_names(text, terms),
+    )
 
 
 def _unmarked(marked: str) -> tuple[str, list[Span]]:

@@ -41,14 +41,9 @@ from rekindle.model import (
 from rekindle.store import statements
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
+from rekindle.store.location import index_path
 from rekindle.store.migrations import key_at, place
-from rekindle.store.opening import (
-    in_words,
-    index_path,
-    lock_path,
-    open_for_reading,
-    open_for_writing,
-)
+from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
 
 _Values = Sequence[object] | Mapping[str, object]
@@ -154,9 +149,9 @@ class SqliteStore:
     def purge(self, session_id: str) -> None:
         """Remove all but that it was deleted."""
         rows = self._query(statements.DELETED_KEY, (session_id,))
-        # First, because what is not purged is tried again.
-        for (key,) in rows:
-            self._forget_words(key)
+        if rows:
+            # First, because what is not purged yet is tried again.
+            self._forget_words(session_id)
         with self._writing():
             for (key,) in rows:
                 self._clear(key, session_id)
@@ -171,14 +166,12 @@ class SqliteStore:
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
-        rows = self._query("select key from session where id = ?", (session_id,))
         with self._writing():
-            for (key,) in rows:
+            for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
         # Last, because it may be indexed as long as it is there.
-        for (key,) in rows:
-            self._forget_words(key)
+        self._forget_words(session_id)
 
     def _clear(self, key: int, session_id: str) -> None:
         """Remove what was said in a session, and overwrite it."""
@@ -188,12 +181,13 @@ class SqliteStore:
         self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
 
-    def _forget_words(self, key: int) -> None:
+    def _forget_words(self, session_id: str) -> None:
         """Remove a session from the index, if there is one."""
         if index_path(self._path).exists():
-            from rekindle.store.index import forget_soon  # noqa: PLC0415 - seldom needed
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
 
-            forget_soon(self._path, key)
+            with Index(self._path) as index:
+                index.forget(session_id)
 
     def close(self) -> None:
         """Close the file."""
