@@ -104,7 +104,7 @@ def test_secrets_are_shown_only_when_asked_for(store: Path) -> None:
         (["hello", "--since", "3d"], []),
         (["hello", "--since", "200y"], ["ses_two", "ses_one"]),
         (['"hello you"'], []),
-        (["hel*", "you"], ["ses_two", "ses_one"]),
+        (["hell*", "you"], ["ses_two", "ses_one"]),
         (["--", "hello", "-1"], ["ses_one"]),
         (["hello -1"], ["ses_one"]),
         (["hello(you"], []),

@@ -123,7 +123,7 @@ def test_a_turn_is_found_by_what_was_said_in_it(store: SqliteStore, path: Path) 
         ("see src/foo_bar.py:3", "foo"),
         ("see src/foo_bar.py:3", "foo_bar.py"),
         ("see src/foo_bar.py:3", "src/foo_bar.py"),
-        ("see src/foo_bar.py:3", "src/fo*"),
+        ("see src/foobar.py:3", "src/foo*"),
         ("the SqliteStore class", "sqlitestore"),
         ("the SqliteStore class", "store"),
         ("the SqliteStore class", "sqlite class"),
