@@ -21,7 +21,7 @@ from rekindle.store.index import Index, places, shard_of, table_of
 from rekindle.store.migrations import key_at, seq_at
 from rekindle.store.rows import conditions_of
 
-_WEIGHED = 2000
+_WEIGHED = 1000
 _FEW_SESSIONS = 500
 _WORDS_COLUMN = 4
 _USUAL_LENGTH = 60
