@@ -56,6 +56,7 @@ def look(_: str, store: Path, messages: int) -> Figures:
             since_us = _NOW_US + messages - 3600 if "hour" in name else None
             wanted = Wanted(terms=parse(typed), page=Page(cwd=cwd, limit=20), since_us=since_us)
             figures[name] = _middle_ms(lambda wanted=wanted: _found(index, wanted))
+        _found(index, Wanted(terms=parse('"one more answer"')))
         rare = Wanted(terms=parse("zebrafish"), page=Page(limit=1_000_000))
         if len(search(index, rare)) != messages // _EVERY:
             raise WrongResult("not every message with the rare word is found")
@@ -87,7 +88,7 @@ def _up_to_date_s(store: Path) -> float:
 def _after_one_turn_s(store: Path) -> float:
     with SqliteStore(store) as db:
         at_us = db.sessions(Page(limit=1))[0].updated_us + 1
-        session_id = f"ses_{at_us % 1000:08}"
+        session_id = f"ses_{at_us % 100:08}"
         db.write(list(_turn(session_id, at_us, "one more question", "one more answer")))
     return _up_to_date_s(store)
 
