@@ -236,7 +236,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "list", "show", "example-agent"])
+@pytest.mark.parametrize("command", ["run", "list", "show", "search", "reindex", "example-agent"])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = cli(command, "--help")
     assert done.returncode == 0

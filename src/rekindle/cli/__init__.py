@@ -20,9 +20,11 @@ COMMANDS = {
     "run": "stand before an ACP agent and record every session",
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
+    "search": "look for words in all sessions",
     "delete": "delete a session, for 30 days or for good",
     "undelete": "bring a deleted session back",
     "relocate": "tell where a moved project is now",
+    "reindex": "make the index for searching anew",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }
 

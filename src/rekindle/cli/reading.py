@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from pathlib import Path
 
 from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, StoreUnavailable
@@ -29,11 +30,17 @@ def open_for_reading(option: str | None) -> Store:
 
     Raises StoreUnavailable, also when there is none where the user said.
     """
+    path = path_for_reading(option)
+    return MemoryStore() if path is None else open_store(path, create=False)
+
+
+def path_for_reading(option: str | None) -> Path | None:
+    """Return where the store is; None where nothing was recorded yet. Raises StoreUnavailable."""
     asked = asked_for(option)
     if asked is not None and not asked.exists():
         raise StoreUnavailable(f"there is no store at {asked}")
     path = asked or usual_path()
-    return open_store(path, create=False) if path.exists() else MemoryStore()
+    return path if path.exists() else None
 
 
 def short_id(store: Store, session_id: str) -> str:

@@ -41,6 +41,7 @@ from rekindle.model import (
 from rekindle.store import statements
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
+from rekindle.store.location import index_path
 from rekindle.store.migrations import key_at, place
 from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
@@ -148,6 +149,9 @@ class SqliteStore:
     def purge(self, session_id: str) -> None:
         """Remove all but that it was deleted."""
         rows = self._query(statements.DELETED_KEY, (session_id,))
+        if rows:
+            # First, because what is not purged yet is tried again.
+            self._forget_words(session_id)
         with self._writing():
             for (key,) in rows:
                 self._clear(key, session_id)
@@ -166,6 +170,8 @@ class SqliteStore:
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
+        # Last, because it may be indexed as long as it is there.
+        self._forget_words(session_id)
 
     def _clear(self, key: int, session_id: str) -> None:
         """Remove what was said in a session, and overwrite it."""
@@ -174,6 +180,14 @@ class SqliteStore:
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
+
+    def _forget_words(self, session_id: str) -> None:
+        """Remove a session from the index, if there is one."""
+        if index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+
+            with Index(self._path) as index:
+                index.forget(session_id)
 
     def close(self) -> None:
         """Close the file."""
