@@ -54,6 +54,10 @@ class Transcript:
         self._messages: dict[tuple[Role, str], Message] = {}
         self._tool_calls: dict[str, ToolCall] = {}
         self._used_ids: set[tuple[str, str]] = set()
+        self.retired_ids: frozenset[str] = frozenset()
+        """Those from before the agent was last told the record: it may give them anew."""
+        self.suffix = ""
+        """What they get then."""
         self.offered: dict[str, dict[str, Any]] = {}
         """The modes and models there are, as the agent last told them."""
         self.terminals: dict[str, Terminal] = {}
@@ -63,8 +67,15 @@ class Transcript:
         self._named_message: Message | None = None
         """The last message that was given an id on the way: what follows belongs to it."""
         self._prompted: dict[Hashable, Turn] = {}
+        self._waiting: list[Turn] = []
+        """Those of prompts that an agent of version 2 has not taken yet."""
         self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all messages and tool calls, as they are told."""
+        return frozenset(own for _, own in self._used_ids)
 
     def add(self, entry: Entry) -> None:
         """Fold one more entry."""
@@ -92,13 +103,19 @@ class Transcript:
     def _add_what_is_not_said(self, entry: Entry) -> None:
         match entry.kind:
             case Kind.READY | Kind.CONFIGURED:
+                if entry.kind is Kind.READY:
+                    self.settle()
+                if entry.kind is Kind.READY and entry.protocol == 1:
+                    self._retire_terminals(entry)
                 self._configured(entry)
             case Kind.CONFIG:
                 self._config(entry)
             case Kind.HANDOVER:
                 # Another session of the agent's, which may give the same ids to other things.
+                self.retired_ids, self.suffix = self.ids, suffix_of(entry.at_us)
                 self._messages.clear()
                 self._tool_calls.clear()
+                self._retire_terminals(entry)
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 lost = (members(entry.line) or {}).get("lostEntries")
@@ -119,54 +136,69 @@ class Transcript:
         return turn
 
     def _prompt(self, entry: Entry) -> None:
-        turn = self._begin_turn(entry)
-        turn.ended_us = None
         message = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         message.replace(rows(_params(entry).get("prompt")))
-        turn.items.append(message)
-        self._named_message = None
+        turn = Turn(number=0, at_us=entry.at_us, items=[message])
         self._prompted[_key(entry)] = turn
+        if entry.protocol > 1 and self.turns and self.turns[-1].ended_us is None:
+            # From version 2 on a prompt may have to wait, and may be refused.
+            self._waiting.append(turn)
+        else:
+            self._begin_prompted(turn)
+
+    def _begin_prompted(self, turn: Turn) -> None:
+        if turn in self._waiting:
+            self._waiting.remove(turn)
+        turn.number = len(self.turns) + 1
+        self.turns.append(turn)
+        self._named_message = None
+
+    def _begin_waiting(self) -> None:
+        """Begin the turn of a prompt that waits for the end of another."""
+        if self._waiting:
+            self._begin_prompted(self._waiting[0])
+
+    def settle(self) -> None:
+        """Begin the turns of all prompts that wait: nobody is there any more who would."""
+        for turn in list(self._waiting):
+            self._begin_prompted(turn)
 
     def _echo(self, entry: Entry) -> None:
         echo = table(_params(entry).get("update"))
         said = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         said.replace(rows(echo.get("content")))
-        recent = self.turns[-_MOST_PROMPTS_AT_ONCE:]
+        recent = [*self.turns[-_MOST_PROMPTS_AT_ONCE:], *self._waiting]
         meant = (turn for turn in recent if _says(_unnamed_prompt(turn), said))
-        turn = next(meant, self._turn(entry))
-        self._name_prompt(turn, text(echo.get("messageId")))
+        turn = next(meant, None) or self._turn(entry)
+        if turn in self._waiting:
+            self._begin_prompted(turn)
+        self._name_prompt(turn, text(echo.get("messageId")), entry)
 
     def _answer(self, entry: Entry) -> None:
         asked = self._prompted.pop(_key(entry), None)
         turn = asked or self._turn(entry)
         answer = members(entry.line) or {}
         result = table(answer.get("result"))
-        if "error" in answer and entry.protocol > 1 and asked and self._is_refused(asked):
-            self._take_back(asked)
-        elif "error" in answer:
+        if asked is not None and asked in self._waiting:
+            if "error" in answer:
+                # Refused, and so never part of the conversation.
+                self._waiting.remove(asked)
+                return
+            self._begin_prompted(asked)
+        if "error" in answer:
             turn.error = table(answer["error"])
-            turn.ended_us = entry.at_us
+            turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         elif entry.protocol == 1 or "stopReason" in result:
             turn.stop_reason = text(result.get("stopReason"))
-            turn.ended_us = entry.at_us
+            turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         else:
-            self._name_prompt(turn, text(result.get("messageId")))
+            self._name_prompt(turn, text(result.get("messageId")), entry)
 
-    def _is_refused(self, asked: Turn) -> bool:
-        """Tell whether a prompt was refused while the turn before it was going on."""
-        is_last = asked is self.turns[-1] and len(self.turns) > 1
-        return is_last and self.turns[-2].ended_us is None
-
-    def _take_back(self, refused: Turn) -> None:
-        """Let what was said since a refused prompt belong to the turn that goes on."""
-        self.turns.pop()
-        self.turns[-1].items += refused.items[1:]
-
-    def _name_prompt(self, turn: Turn, message_id: str | None) -> None:
+    def _name_prompt(self, turn: Turn, message_id: str | None, entry: Entry) -> None:
         # One that has an id keeps it: the client was told it when the prompt was taken.
         prompt = _unnamed_prompt(turn)
         if message_id and prompt is not None:
-            prompt.id = message_id
+            prompt.id = self._unused(Role.USER, message_id, entry)
             self._messages[Role.USER, message_id] = prompt
 
     # -- updates ------------------------------------------------------------------------
@@ -200,7 +232,7 @@ class Transcript:
         elif kind == "tool_call_content_chunk":
             self._tool_call_content(entry, update)
         elif kind in {"terminal_update", "terminal_output_chunk"}:
-            self._terminal_update(kind, update)
+            self._terminal_update(entry, kind, update)
         elif kind == "plan":
             self._plan(entry, update)
         elif kind == "plan_update" and table(update.get("plan")).get("type") == "items":
@@ -236,7 +268,9 @@ class Transcript:
         if role is Role.USER and turn.items and turn.ended_us is not None:
             turn = self._begin_turn(entry)
         own_id = None if message_id is None else self._unused(role, message_id, entry)
-        message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=own_id)
+        message = Message(
+            role=role, seq=entry.seq, at_us=entry.at_us, protocol=entry.protocol, id=own_id
+        )
         if own_id is None:
             message.name = self._names.pop(role, None)
             self._named_message = message if message.name is not None else None
@@ -269,15 +303,16 @@ class Transcript:
         if "_meta" in told:
             told["_meta"] = _patched(table(call.fields.get("_meta")), told["_meta"], entry)
         call.fields.update(told)
-        self._terminal_output(table(update.get("_meta")))
+        self._terminal_output(entry, table(update.get("_meta")))
         return call
 
     def _terminal(self, entry: Entry) -> None:
         told = members(entry.line) or {}
         output = (text(told.get("output")) or "").encode()
-        self.terminals[str(told.get("terminalId"))] = Terminal(output=output)
+        name = str(told.get("terminalId"))
+        self.terminals[name] = Terminal(output=output, last_seq=entry.seq)
 
-    def _terminal_output(self, meta: dict[str, Any]) -> None:
+    def _terminal_output(self, entry: Entry, meta: dict[str, Any]) -> None:
         """Take what agents that run terminals themselves tell of them, beside the standard."""
         for name in ("terminal_output", "terminal_output_delta"):
             told = table(meta.get(name))
@@ -285,13 +320,25 @@ class Transcript:
             if terminal_id is not None and output is not None:
                 terminal = self.terminals.setdefault(terminal_id, Terminal())
                 terminal.output += output.encode()
+                terminal.last_seq = entry.seq
+
+    def _retire_terminals(self, entry: Entry) -> None:
+        """Give the terminals there were other names: their ids may come to mean others."""
+        names = {name: f"{name}~{entry.at_us:x}" for name in self.terminals if "~" not in name}
+        for name, other in names.items():
+            self.terminals[other] = self.terminals.pop(name)
+        for call in [it for turn in self.turns for it in turn.items if isinstance(it, ToolCall)]:
+            content = rows(call.fields.get("content"))
+            if any(text(table(part).get("terminalId")) in names for part in content):
+                call.fields["content"] = [_renamed(part, names) for part in content]
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
         call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
         call.fields["content"] = [*rows(call.fields.get("content")), update.get("content")]
 
-    def _terminal_update(self, kind: str, update: dict[str, Any]) -> None:
+    def _terminal_update(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
         terminal = self.terminals.setdefault(text(update.get("terminalId")) or "", Terminal())
+        terminal.last_seq = entry.seq
         if kind == "terminal_output_chunk":
             terminal.output += decode_bytes(update.get("data"))
             return
@@ -337,8 +384,10 @@ class Transcript:
             self._take_mode_of(update.get("configOptions"))
         if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
             turn = self.turns[-1]
-            turn.ended_us = turn.ended_us or entry.at_us
+            if turn.ended_us is None:
+                turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
             turn.stop_reason = text(update.get("stopReason")) or turn.stop_reason
+            self._begin_waiting()
 
     def _configured(self, entry: Entry) -> None:
         """Take modes and options from an answer, as if they had been told by updates."""
@@ -353,6 +402,9 @@ class Transcript:
         if isinstance(result.get("configOptions"), list):
             self.state["config_option_update"] = {"configOptions": result["configOptions"]}
             self._take_mode_of(result["configOptions"])
+        if isinstance(result.get("availableCommands"), list):
+            commands = {"availableCommands": result["availableCommands"]}
+            self.state["available_commands_update"] = commands
         for name in ("modes", "models"):
             if isinstance(result.get(name), dict):
                 self.offered[name] = table(result[name])
@@ -438,6 +490,7 @@ def fold(entries: Iterable[Entry]) -> Transcript:
     transcript = Transcript()
     for entry in entries:
         transcript.add(entry)
+    transcript.settle()
     return transcript
 
 
@@ -462,6 +515,17 @@ def made_permission_id(message: Envelope | None) -> str:
     """Return the id of the tool call that stands for a question which is about none."""
     asked = message.id if message is not None and message.id is not UNSET else b""
     return f"rekindle-permission-{bytes(asked).decode('utf-8', 'replace')}"
+
+
+def suffix_of(at_us: int) -> str:
+    """Return what ids get that an agent gives anew, which was told the record at that time."""
+    return f"~{at_us:x}"
+
+
+def _renamed(part: object, names: dict[str, str]) -> object:
+    known = table(part)
+    name = text(known.get("terminalId"))
+    return part if name not in names else {**known, "terminalId": names[name]}
 
 
 def _unnamed_prompt(turn: Turn) -> Message | None:
