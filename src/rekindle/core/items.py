@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rekindle.wire.envelope import table, text
 
@@ -160,7 +160,7 @@ class ToolCall(Struct, kw_only=True):
 class Terminal(Struct, kw_only=True):
     """A terminal that a tool call shows, as far as it is known."""
 
-    output: bytes = b""
+    output: bytearray = field(default_factory=bytearray)
     rest: dict[str, Any] = {}
     """Its command, folder, exit status and so on, as version 2 names them."""
     last_seq: int = 0

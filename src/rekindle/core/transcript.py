@@ -10,14 +10,12 @@ by the agent. The answer ends it; from version 2 on, the state `idle` does. A tu
 an end was cut off, or is still going on.
 """
 
-import base64
-import binascii
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import msgspec
-from msgspec import UNSET, MsgspecError, Struct, UnsetType, field
+from msgspec import UNSET
 
+from rekindle.core import terminals
 from rekindle.core.items import (
     Gap,
     Handover,
@@ -29,6 +27,7 @@ from rekindle.core.items import (
     ToolCall,
     Turn,
 )
+from rekindle.core.text_chunks import read_text_chunk
 from rekindle.core.translate.options import MODE, mode_option
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
@@ -94,7 +93,8 @@ class Transcript:
             case Kind.OUTCOME:
                 self._outcome(entry)
             case Kind.TERMINAL:
-                self._terminal(entry)
+                told = members(entry.line) or {}
+                terminals.take_from_client(self.terminals, told, entry.seq)
             case Kind.NAMED:
                 self._named(entry)
             case _:
@@ -209,12 +209,9 @@ class Transcript:
 
     def _text_chunk(self, entry: Entry) -> bool:
         """Fold a chunk of plain text, if it is one. Most entries are, so this way is short."""
-        try:
-            update = _decode_text_chunk(entry.line).params.update
-        except (MsgspecError, UnicodeDecodeError, RecursionError):
-            return False
-        role = _ROLES_OF_CHUNKS.get(update.kind)
-        if role is None or update.content.type != "text" or update.meta is not UNSET:
+        update = read_text_chunk(entry.line)
+        role = _ROLES_OF_CHUNKS.get(update.kind) if update is not None else None
+        if update is None or role is None:
             return False
         message = self._find_message(entry, role, update.message_id)
         message.last_seq = entry.seq
@@ -232,7 +229,7 @@ class Transcript:
         elif kind == "tool_call_content_chunk":
             self._tool_call_content(entry, update)
         elif kind in {"terminal_update", "terminal_output_chunk"}:
-            self._terminal_update(entry, kind, update)
+            terminals.take_update(self.terminals, update, entry.seq)
         elif kind == "plan":
             self._plan(entry, update)
         elif kind == "plan_update" and table(update.get("plan")).get("type") == "items":
@@ -303,49 +300,17 @@ class Transcript:
         if "_meta" in told:
             told["_meta"] = _patched(table(call.fields.get("_meta")), told["_meta"], entry)
         call.fields.update(told)
-        self._terminal_output(entry, table(update.get("_meta")))
+        terminals.take_from_meta(self.terminals, table(update.get("_meta")), entry.seq)
         return call
 
-    def _terminal(self, entry: Entry) -> None:
-        told = members(entry.line) or {}
-        output = (text(told.get("output")) or "").encode()
-        name = str(told.get("terminalId"))
-        self.terminals[name] = Terminal(output=output, last_seq=entry.seq)
-
-    def _terminal_output(self, entry: Entry, meta: dict[str, Any]) -> None:
-        """Take what agents that run terminals themselves tell of them, beside the standard."""
-        for name in ("terminal_output", "terminal_output_delta"):
-            told = table(meta.get(name))
-            terminal_id, output = text(told.get("terminal_id")), text(told.get("data"))
-            if terminal_id is not None and output is not None:
-                terminal = self.terminals.setdefault(terminal_id, Terminal())
-                terminal.output += output.encode()
-                terminal.last_seq = entry.seq
-
     def _retire_terminals(self, entry: Entry) -> None:
-        """Give the terminals there were other names: their ids may come to mean others."""
-        names = {name: f"{name}~{entry.at_us:x}" for name in self.terminals if "~" not in name}
-        for name, other in names.items():
-            self.terminals[other] = self.terminals.pop(name)
-        for call in [it for turn in self.turns for it in turn.items if isinstance(it, ToolCall)]:
-            content = rows(call.fields.get("content"))
-            if any(text(table(part).get("terminalId")) in names for part in content):
-                call.fields["content"] = [_renamed(part, names) for part in content]
+        items = [item for turn in self.turns for item in turn.items]
+        calls = [item for item in items if isinstance(item, ToolCall)]
+        terminals.retire(self.terminals, calls, suffix_of(entry.at_us))
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
         call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
         call.fields["content"] = [*rows(call.fields.get("content")), update.get("content")]
-
-    def _terminal_update(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
-        terminal = self.terminals.setdefault(text(update.get("terminalId")) or "", Terminal())
-        terminal.last_seq = entry.seq
-        if kind == "terminal_output_chunk":
-            terminal.output += decode_bytes(update.get("data"))
-            return
-        if "output" in update:
-            terminal.output = decode_bytes(table(update["output"]).get("data"))
-        hidden = {"sessionUpdate", "terminalId", "output"}
-        terminal.rest |= {k: v for k, v in update.items() if k not in hidden}
 
     def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
         told = table(update.get("plan"))
@@ -462,29 +427,6 @@ _ROLES = {
 _ROLES_OF_CHUNKS = {kind: role for kind, role in _ROLES.items() if kind.endswith("_chunk")}
 
 
-class _Content(Struct, gc=False, forbid_unknown_fields=True):
-    type: str
-    text: str
-
-
-class _Chunk(Struct, gc=False):
-    kind: str = field(name="sessionUpdate")
-    content: _Content
-    message_id: str | None = field(default=None, name="messageId")
-    meta: msgspec.Raw | UnsetType = field(default=UNSET, name="_meta")
-
-
-class _Params(Struct, gc=False):
-    update: _Chunk
-
-
-class _Line(Struct, gc=False):
-    params: _Params
-
-
-_decode_text_chunk = msgspec.json.Decoder(_Line).decode
-
-
 def fold(entries: Iterable[Entry]) -> Transcript:
     """Fold a session's entries, from the first on."""
     transcript = Transcript()
@@ -503,14 +445,6 @@ def count_messages(transcript: Transcript, until_seq: int) -> int:
     )
 
 
-def decode_bytes(data: object) -> bytes:
-    """Decode what version 2 writes as base64, as far as it can be."""
-    try:
-        return base64.b64decode(text(data) or "", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-
-
 def made_permission_id(message: Envelope | None) -> str:
     """Return the id of the tool call that stands for a question which is about none."""
     asked = message.id if message is not None and message.id is not UNSET else b""
@@ -520,12 +454,6 @@ def made_permission_id(message: Envelope | None) -> str:
 def suffix_of(at_us: int) -> str:
     """Return what ids get that an agent gives anew, which was told the record at that time."""
     return f"~{at_us:x}"
-
-
-def _renamed(part: object, names: dict[str, str]) -> object:
-    known = table(part)
-    name = text(known.get("terminalId"))
-    return part if name not in names else {**known, "terminalId": names[name]}
 
 
 def _unnamed_prompt(turn: Turn) -> Message | None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import MsgspecError, Struct, field
 
 from rekindle.core.items import Terminal
-from rekindle.core.transcript import decode_bytes
+from rekindle.core.terminals import decode_bytes
 from rekindle.core.translate.tool_calls import call_to_v1
 from rekindle.wire.envelope import encode, members, rows, table, text
 
@@ -126,7 +126,7 @@ class CallsToV1:
         Lost: colours, and everything else that a terminal obeys.
         """
         terminal = self._terminals.get(terminal_id, _Terminal())
-        return Terminal(output=bytes(terminal.output)).text or _NO_OUTPUT
+        return Terminal(output=terminal.output).text or _NO_OUTPUT
 
     # -- calls --------------------------------------------------------------------------
 
