@@ -91,6 +91,7 @@ def test_what_goes_by_unread_from_a_version_2_agent(client: int, turns: list[lis
 
 
 @given(turns=turns_of(*PLAIN_V1))
+@example(turns=[[{**SAID, "messageId": None}] * 3])
 def test_what_goes_by_unread_from_a_version_1_agent(turns: list[list[Json]]) -> None:
     slow, quick = (shown_after(2, 1, turns, is_quick=it) for it in (False, True))
     assert quick == slow

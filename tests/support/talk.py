@@ -37,6 +37,7 @@ SHARED = [
 ]
 PLAIN_V1 = [
     st.builds(chunk, KINDS, BLOCK, st.none() | NAMES),
+    st.builds(lambda kind, block: {**chunk(kind, block, None), "messageId": None}, KINDS, BLOCK),
     st.builds(
         call,
         st.sampled_from(["tool_call", "tool_call_update"]),

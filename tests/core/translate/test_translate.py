@@ -390,3 +390,7 @@ def test_answers_of_agents() -> None:
     assert chat["agentCapabilities"]["loadSession"] is False
     assert chat["agentCapabilities"]["sessionCapabilities"] == {}
     assert chat["authMethods"] == [{"type": "terminal", "id": "t", "name": "T"}]
+
+
+def test_options_whose_type_is_no_name_are_not_known() -> None:
+    assert options_to_v1([{"configId": "o", "type": []}], with_booleans=True) == []
