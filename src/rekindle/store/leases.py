@@ -5,6 +5,8 @@ for as long as it runs; the kernel lets go of it however the process ends. So a 
 known at once and without doubt, whatever became of its process id.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from rekindle.model import Claimed, Holder
 from rekindle.store.filelock import FileLock
 
 _FIND = "select token, pid, host, is_over from lease where session = ?"
+_ALL = "select distinct token, pid, host from lease where not is_over order by pid"
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # Who had it last stays known: whoever had it before that has missed something.
 _DROP = """
@@ -46,6 +49,12 @@ class Leases:
         found = Holder(token=token, pid=pid, host=host)
         return found if self._is_alive(token) else None
 
+    def living(self) -> Iterator[Holder]:
+        """Return all living holders, each once."""
+        for token, pid, host in self._db.execute(_ALL).fetchall():
+            if self._is_alive(token):
+                yield Holder(token=token, pid=pid, host=host)
+
     def drop(self, holder: Holder, key: int | None) -> None:
         """Give up one session, or all."""
         self._db.execute(_DROP, {"token": holder.token, "key": key})
@@ -70,11 +79,17 @@ class Leases:
         path = self._path(token)
         if not path.exists():
             return False
-        lock = FileLock(path)
         try:
-            is_dead = lock.acquire(0)
+            lock = FileLock(path)
+        except OSError:
+            # Not ours to look at, so not ours to take from.
+            return True
+        try:
+            is_dead = lock.is_free()
             if is_dead:
-                path.unlink(missing_ok=True)
+                # Where the folder cannot be written, it stays, and is as dead.
+                with suppress(OSError):
+                    path.unlink()
             return not is_dead
         finally:
             lock.close()

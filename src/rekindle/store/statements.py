@@ -77,10 +77,15 @@ TALLY = """
     update session set turns = turns + :turns, messages = messages + :messages where id = :id
 """
 
+ARCHIVE = """
+    update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
+"""
+
 DELETED_KEY = "select key from session where id = ? and deleted_us is not null"
 
 DELETED = """
-    select id from session where deleted_us < ? and cwd is not null order by id
+    select id from session
+    where deleted_us < ? and (cwd is not null or turns + messages > 0) order by id
 """
 
 BLANK = """
