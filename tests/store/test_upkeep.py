@@ -111,9 +111,12 @@ def test_a_session_is_interrupted_when_its_last_turn_has_no_end(
 def test_a_session_that_is_driven_is_live_whatever_its_last_turn(store: Store) -> None:
     holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
     store.write([opened("s"), prompt(), opened("other")])
+    assert store.driven() == set()
     store.claim("s", holder)
+    assert store.driven() == {"s"}
     assert store.standings(["s", "other"]) == {"s": Standing.LIVE, "other": Standing.IDLE}
     store.release(holder)
+    assert store.driven() == set()
     assert store.standings(["s"]) == {"s": Standing.INTERRUPTED}
     assert store.standings(["nobody"]) == store.standings([]) == {}
 

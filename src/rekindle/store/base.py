@@ -81,6 +81,10 @@ class Store(Protocol):
         """Return the living holder of a session, if there is one."""
         ...
 
+    def driven(self) -> set[str]:
+        """Return the sessions that have a living holder."""
+        ...
+
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give up a session, or all of them, so far as they are `holder`'s."""
         ...

@@ -5,7 +5,6 @@ for as long as it runs; the kernel lets go of it however the process ends. So a 
 known at once and without doubt, whatever became of its process id.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rekindle.model import Claimed, Holder
 from rekindle.store.filelock import FileLock
 
 _FIND = "select token, pid, host, is_over from lease where session = ?"
-_ALL = "select distinct token, pid, host from lease where not is_over order by pid"
+_ALL = "select session, token, pid, host from lease where not is_over"
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # Who had it last stays known: whoever had it before that has missed something.
 _DROP = """
@@ -49,11 +48,15 @@ class Leases:
         found = Holder(token=token, pid=pid, host=host)
         return found if self._is_alive(token) else None
 
-    def living(self) -> Iterator[Holder]:
-        """Return all living holders, each once."""
-        for token, pid, host in self._db.execute(_ALL).fetchall():
-            if self._is_alive(token):
-                yield Holder(token=token, pid=pid, host=host)
+    def driven(self) -> dict[int, Holder]:
+        """Return the living holders of all sessions that have one."""
+        rows = self._db.execute(_ALL).fetchall()
+        alive = {token: self._is_alive(token) for token in {row[1] for row in rows}}
+        return {
+            key: Holder(token=token, pid=pid, host=host)
+            for key, token, pid, host in rows
+            if alive[token]
+        }
 
     def drop(self, holder: Holder, key: int | None) -> None:
         """Give up one session, or all."""

@@ -116,6 +116,11 @@ class MemoryStore:
         """Return who drives a session."""
         return self._holders.get(session_id)
 
+    def driven(self) -> set[str]:
+        """Return the sessions that somebody drives."""
+        with self._lock:
+            return set(self._holders)
+
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         with self._lock:

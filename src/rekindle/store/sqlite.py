@@ -140,6 +140,12 @@ class SqliteStore:
         with self._mutex, _translated(self._path):
             return self._leases.holder(key)
 
+    def driven(self) -> set[str]:
+        """Return the sessions that somebody drives."""
+        with self._mutex, _translated(self._path):
+            keys = json.dumps(list(self._leases.driven()))
+            return {row[0] for row in self._execute(statements.IDS, (keys,))}
+
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
@@ -189,7 +195,7 @@ class SqliteStore:
 
     def _convert(self) -> None:
         """Write the whole file anew, which keeps all others from writing meanwhile."""
-        for holder in self._leases.living():
+        for holder in self._leases.driven().values():
             raise StoreUnavailable(
                 f"process {holder.pid} on {holder.host} is recording, and this store is of an "
                 "older kind, which can be compacted only while nobody records: close it first"

@@ -77,6 +77,8 @@ TALLY = """
     update session set turns = turns + :turns, messages = messages + :messages where id = :id
 """
 
+IDS = "select id from session where key in (select value from json_each(?))"
+
 ARCHIVE = """
     update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
 """
