@@ -40,3 +40,13 @@ def cut_front(text: str, room: int) -> str:
     while width(tail) > room - 1 and tail:
         tail = tail[1:]
     return ELLIPSIS + tail if room > 0 else ""
+
+
+def cut_path(path: str, room: int) -> str:
+    """Make a path fit into `room` cells: its last parts, whole if they can be."""
+    if width(path) <= room:
+        return path
+    tail = path.partition("/")[2]
+    while tail and width(tail) > room - 2:
+        tail = tail.partition("/")[2]
+    return f"{ELLIPSIS}/{tail}" if tail else cut_front(path, room)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rekindle.cli.cells import cut, cut_front, pad, width
+from rekindle.cli.cells import cut, cut_path, pad, width
 from rekindle.cli.terminal import columns, paint, pick
 from rekindle.cli.words import age, agent_name, folder, title
 from rekindle.model import Session, Standing
@@ -99,5 +99,5 @@ def _joined(row: dict[str, str], widths: dict[str, int], styles: dict[str, str])
 def _painted(row: dict[str, str], widths: dict[str, int], styles: dict[str, str]) -> Iterator[str]:
     for name, room in widths.items():
         # What tells folders apart is at their end.
-        words = (cut_front if name == "PROJECT" else cut)(row[name], room)
+        words = (cut_path if name == "PROJECT" else cut)(row[name], room)
         yield paint(pad(words, room, to_right=name in _NUMBERS), styles.get(name, ""))
