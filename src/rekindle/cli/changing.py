@@ -11,7 +11,7 @@ from rekindle.model import Change, Page, Session
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, open_store, usual_path
 
-_PATIENCE = 5.0
+_PATIENCE = 2.0
 _SESSIONS_A_PAGE = 500
 
 
