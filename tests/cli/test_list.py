@@ -234,3 +234,11 @@ def test_a_terminal_is_left_as_it_was_found(path: Path) -> None:
     with terminal("list", "--store", path) as opened:
         assert opened.end() == 0
         assert opened.shown.count("\x1b[0m") == opened.shown.count("\x1b[") / 2
+
+
+@pytest.mark.parametrize("command", ["list", "list --json", "stats", "stats --json"])
+def test_a_closed_stdout_is_no_error(path: Path, command: str) -> None:
+    name, *options = command.split()
+    shell = ["sh", "-c", '"$@" >&-', "sh", *REKINDLE, name, "--store", str(path), *options]
+    done = subprocess.run(shell, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -35,7 +35,7 @@ def paint(words: str, style: str) -> str:
 def pick(shown: str, plain: str) -> str:
     """Return `shown`, or `plain` where stdout cannot show it."""
     try:
-        shown.encode(sys.stdout.encoding or "ascii")
+        shown.encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return plain
     return shown

@@ -31,7 +31,9 @@ def one_line(text: str) -> str:
 
 def print_json(value: object) -> None:
     """Print JSON for people and programs; escaped where the terminal cannot show it."""
-    is_plain = sys.stdout.encoding.lower().replace("-", "") != "utf8"
+    # There is no stdout where the caller has closed it.
+    encoding: str = getattr(sys.stdout, "encoding", None) or "ascii"
+    is_plain = encoding.lower().replace("-", "") != "utf8"
     print(json.dumps(value, ensure_ascii=is_plain, indent=2))
 
 
