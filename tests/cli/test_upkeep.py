@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -27,6 +28,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
+from rekindle.store.location import index_path
 from rekindle.store.sqlite import SqliteStore
 from terminals import Done, run, terminal
 
@@ -353,6 +355,17 @@ def test_space_is_given_back(path: Path, cli: Cli) -> None:
     assert path.stat().st_size < 200_000
     assert session(path, "ses_50").last_seq == 6
     assert cli("compact").stdout.endswith(": nothing to give back\n")
+
+
+def test_the_index_for_searching_is_compacted_too(path: Path, cli: Cli) -> None:
+    assert cli("search", "two").stdout.count("\n") == 4
+    assert cli("delete", "ses_100", "ses_400", "--now").returncode == 0
+    with closing(apsw.Connection(str(index_path(path)))) as index:
+        assert index.pragma("freelist_count") > 0
+    before = index_path(path).stat().st_size
+    assert cli("compact").returncode == 0
+    assert index_path(path).stat().st_size < before
+    assert cli("search", "two").stdout.count("\n") == 2
 
 
 NEEDS_SESSION = {

@@ -20,6 +20,7 @@ COMMANDS = {
     "run": "stand before an ACP agent and record every session",
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
+    "search": "look for words in all sessions",
     "rename": "give a session a title that stays",
     "archive": "put sessions away, without deleting them",
     "unarchive": "take archived sessions out again",
@@ -30,6 +31,7 @@ COMMANDS = {
     "prune": "delete old sessions",
     "stats": "sessions, turns, agents, size and growth",
     "compact": "give unused space back to the disk",
+    "reindex": "make the index for searching anew",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }
 

@@ -3,9 +3,13 @@
 import argparse
 import math
 import re
+import time
+from datetime import datetime
 
 _LONGEST = 86_400.0
 _LEAST_BUDGET = 1_000
+_AGO = re.compile(r"(\d{1,6}) ?(min|h|d|w|y)")
+_SECONDS = {"min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_536_000}
 _LONGEST_COUNT = 12
 _DURATION = re.compile(r"([0-9]{1,6})\s*([hdwmy])", re.IGNORECASE)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
@@ -27,6 +31,18 @@ def budget(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < _LEAST_BUDGET:
         raise argparse.ArgumentTypeError(f"not a number from {_LEAST_BUDGET} on: {text}")
     return int(text)
+
+
+def moment(text: str) -> int:
+    """Read how long ago, as `3d`, or a date and perhaps a time; return it in microseconds."""
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return int((time.time() - int(ago[1]) * _SECONDS[ago[2]]) * 1_000_000)
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1_000_000)
+    except (ValueError, OverflowError, OSError):
+        words = f"not a time: {text}: give 30min, 12h, 3d, 2w, 1y, or a date as 2025-12-31"
+        raise argparse.ArgumentTypeError(words) from None
 
 
 def duration(text: str) -> int:

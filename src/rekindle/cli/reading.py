@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from pathlib import Path
 
 from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, StoreUnavailable
@@ -35,15 +36,21 @@ def open_for_reading(option: str | None) -> Store:
 
     Raises StoreUnavailable, also when there is none where the user said.
     """
-    asked = asked_for(option)
-    if asked is not None and not asked.exists():
-        raise StoreUnavailable(f"there is no store at {asked}")
-    path = asked or usual_path()
-    if path.exists():
+    path = path_for_reading(option)
+    if path is not None:
         return open_store(path, create=False)
     from rekindle.store.memory import MemoryStore
 
     return MemoryStore()
+
+
+def path_for_reading(option: str | None) -> Path | None:
+    """Return where the store is; None where nothing was recorded yet. Raises StoreUnavailable."""
+    asked = asked_for(option)
+    if asked is not None and not asked.exists():
+        raise StoreUnavailable(f"there is no store at {asked}")
+    path = asked or usual_path()
+    return path if path.exists() else None
 
 
 def short_id(store: Store, session_id: str) -> str:

@@ -37,7 +37,6 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session_id = read_session_id(methods.FORK, params)
     setup = read_setup(methods.FORK, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, methods.FORK, setup)
     session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield Recall(session_id)
     until = _fork_point(params, transcript, session)
@@ -80,7 +79,7 @@ def _made(conn: Connection, session: Session, setup: dict[str, Any], *, is_whole
             return Restored.NATIVE, agent_id, answer
     if not conn.settings.may_hand_over:
         raise no_handover(session.id)
-    agent_id, answer = yield from begin(setup)
+    agent_id, answer = yield from begin(conn, setup)
     return Restored.HANDOVER, agent_id, answer
 
 
@@ -92,7 +91,8 @@ def _natively(conn: Connection, session: Session, setup: dict[str, Any]) -> Part
     is_same = is_same_agent(conn.agent.identity, session.agent)
     if not (conn.agent.own.offers(methods.FORK) and knows and is_same):
         return None, {}
-    params = {"sessionId": session.agent_session_id, **setup}
+    told = setup_for_agent(conn, methods.FORK, setup)
+    params = {"sessionId": session.agent_session_id, **told}
     reply: Reply = yield Ask(methods.FORK, params, PATIENCE_US)
     named = text(table(reply.result).get("sessionId"))
     is_another = reply.is_success and named != session.agent_session_id

@@ -32,7 +32,7 @@ def lock_path(path: Path) -> Path:
 
 def open_for_writing(path: Path, patience: float) -> Database:
     """Open a store, making or upgrading it where it must be."""
-    _make_private_file(path)
+    make_private_file(path)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
@@ -113,7 +113,8 @@ def _upgrade(db: Database, path: Path, patience: float) -> None:
         lock.close()
 
 
-def _make_private_file(path: Path) -> None:
+def make_private_file(path: Path) -> None:
+    """Make a file that only its owner can read, and the folders that lead to it."""
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -45,6 +45,7 @@ from rekindle.model import (
 from rekindle.store import statements, upkeep
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
+from rekindle.store.location import index_path
 from rekindle.store.migrations import key_at, place
 from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
@@ -159,11 +160,13 @@ class SqliteStore:
 
     def purge(self, *session_ids: str) -> None:
         """Remove all but that they were deleted."""
+        rows = self._query(statements.DELETED_KEYS, (json.dumps(session_ids),))
+        # First, because what is not purged yet is tried again.
+        self._forget_words(*(session_id for _, session_id in rows))
         with self._writing():
-            for session_id in session_ids:
-                for (key,) in self._execute(statements.DELETED_KEY, (session_id,)):
-                    self._clear(key, session_id)
-                    self._execute(statements.BLANK, (key,))
+            for key, session_id in rows:
+                self._clear(key, session_id)
+                self._execute(statements.BLANK, (key,))
         # What was said would else lie in the log until it is written over.
         self._empty_log()
 
@@ -191,6 +194,7 @@ class SqliteStore:
             # Whoever waits for the lock looks for it now and then: let them find it free.
             time.sleep(time.monotonic() - begun)
         self._empty_log()
+        self._compact_index()
         yield 1.0
 
     def _convert(self) -> None:
@@ -207,6 +211,13 @@ class SqliteStore:
             if is_held:
                 self.lock.release()
 
+    def _compact_index(self) -> None:
+        if index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+
+            with Index(self._path) as index:
+                index.compact()
+
     def _empty_log(self) -> None:
         with self._mutex, _translated(self._path):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -221,6 +232,8 @@ class SqliteStore:
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
+        # Last, because it may be indexed as long as it is there.
+        self._forget_words(session_id)
 
     def _clear(self, key: int, session_id: str) -> None:
         """Remove what was said in a session, and overwrite it."""
@@ -229,6 +242,14 @@ class SqliteStore:
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
+
+    def _forget_words(self, *session_ids: str) -> None:
+        """Remove sessions from the index, if there is one."""
+        if session_ids and index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+
+            with Index(self._path) as index:
+                index.forget(*session_ids)
 
     def close(self) -> None:
         """Close the file."""

@@ -83,7 +83,10 @@ ARCHIVE = """
     update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
 """
 
-DELETED_KEY = "select key from session where id = ? and deleted_us is not null"
+DELETED_KEYS = """
+    select key, id from session
+    where id in (select value from json_each(?)) and deleted_us is not null
+"""
 
 DELETED = """
     select id from session

@@ -10,6 +10,7 @@ from typing import Any
 
 from rekindle.model import Entry, Kind, Overview, Side, Standing, Sum
 from rekindle.store.leases import Leases
+from rekindle.store.location import index_path
 from rekindle.store.migrations import place
 from rekindle.store.opening import INCREMENTAL
 from rekindle.store.rows import Row, entries_in
@@ -119,8 +120,8 @@ def overview(db: Database, path: Path) -> Overview:
 
 
 def size_of(path: Path) -> int:
-    """Return how many bytes the store's files take."""
-    files = (path, path.with_name(path.name + "-wal"))
+    """Return how many bytes the store's files take, and those of its index."""
+    files = (it.with_name(it.name + end) for it in (path, index_path(path)) for end in ("", "-wal"))
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
