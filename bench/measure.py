@@ -166,7 +166,7 @@ def _writers(extent: Extent) -> Iterator[Row]:
 
 
 def _lifecycle(extent: Extent) -> Iterator[Row]:
-    most_s, most_updates, most_mb, most_ms = 0.5, 60, 150, 5
+    most_s, most_updates, most_mb, most_ms, most_list_ms = 0.5, 60, 150, 5, 150
     rekindle = ("rekindle",)
     figures = _take_turns(extent.rounds, lifecycle.load, extent.loaded, setups=rekindle)
     taken, updates = figures["seconds"]["rekindle"], max(figures["updates"]["rekindle"])
@@ -187,6 +187,11 @@ def _lifecycle(extent: Extent) -> Iterator[Row]:
     slowest = figures["ms"]["rekindle"][0]
     bar = Bar(f"at most {most_ms} ms", number(slowest), slowest <= most_ms)
     yield Row(f"a page of `session/list` among {extent.sessions:,}, ms", figures["ms"], bar)
+    for how in ("terminal", "pipe"):
+        taken = figures[how]["rekindle"][0]
+        bar = Bar(f"at most {most_list_ms} ms", number(taken), taken <= most_list_ms)
+        what = f"`rekindle list` among {extent.sessions:,}, {how}, ms"
+        yield Row(what, figures[how], bar)
 
 
 def _translation(extent: Extent) -> Iterator[Row]:

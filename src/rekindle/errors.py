@@ -17,6 +17,7 @@ RekindleError
     ├── SessionNotFound     no session has that id
     ├── SessionAmbiguous    several sessions begin with that id
     ├── SessionInUse        another process drives it
+    ├── SessionDeleted      it was deleted, and can be brought back
     └── SessionPurged       nothing is left of it
 
 Messages name the thing and the remedy, in lower case and without a full stop.
@@ -155,6 +156,15 @@ class SessionInUse(StoreError):
     def __init__(self, session_id: str, pid: int, host: str) -> None:
         super().__init__(
             f"session {session_id} is in use by process {pid} on {host}: close it first"
+        )
+
+
+class SessionDeleted(StoreError):
+    """The session was deleted; it can be brought back."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {session_id} is deleted: `rekindle undelete {session_id}` brings it back"
         )
 
 

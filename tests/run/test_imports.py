@@ -92,6 +92,8 @@ OURS_AFTER = {
     "rekindle.store.rows",
     "rekindle.store.sqlite",
     "rekindle.store.statements",
+    "rekindle.store.upkeep",
+    "rekindle.store.weeks",
     "rekindle.wire",
     "rekindle.wire.envelope",
     "rekindle.wire.framing",

@@ -21,12 +21,22 @@ COMMANDS = {
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
     "search": "look for words in all sessions",
-    "delete": "delete a session, for 30 days or for good",
-    "undelete": "bring a deleted session back",
+    "rename": "give a session a title that stays",
+    "archive": "put sessions away, without deleting them",
+    "unarchive": "take archived sessions out again",
+    "fork": "make a session that begins with another's record",
     "relocate": "tell where a moved project is now",
+    "delete": "delete sessions, for 30 days or for good",
+    "undelete": "bring deleted sessions back",
+    "prune": "delete old sessions",
+    "stats": "sessions, turns, agents, size and growth",
+    "compact": "give unused space back to the disk",
     "reindex": "make the index for searching anew",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }
+
+
+_WITHOUT_COLOR = {"run", "example-agent"}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,6 +46,22 @@ def main(argv: list[str] | None = None) -> int:
         # Not every terminal can show every character; none of them is worth a failure.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    try:
+        try:
+            return _run(argv)
+        finally:
+            # Help and complaints are output, too.
+            _flush()
+    except BrokenPipeError:
+        return _reader_left()
+    except OSError as error:
+        _let_go_of_stdout()
+        return _fail(error, FAILURE)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(argv: list[str]) -> int:
     if not argv or argv[0] not in COMMANDS:
         return _top_level(argv)
     name, *rest = argv
@@ -46,20 +72,31 @@ def main(argv: list[str] | None = None) -> int:
         description=module.__doc__,
     )
     module.configure(parser)
+    if name not in _WITHOUT_COLOR:
+        parser.add_argument("--no-color", action="store_true", help="plain, also on a terminal")
+        _check_text(parser, rest)
     arguments = parser.parse_args(rest)
+    if getattr(arguments, "no_color", False):
+        # Whoever paints looks there.
+        os.environ["NO_COLOR"] = "1"
     try:
-        code = module.main(arguments)
-        _flush()
+        return module.main(arguments)
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
     except BrokenPipeError:
-        return _reader_left()
+        raise
     except (RekindleError, OSError) as error:
         return _fail(error, getattr(error, "exit_code", FAILURE))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return code
+
+
+def _check_text(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """End with a complaint if an argument is no text, which no store could hold or find."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            parser.error(f"this argument is not text in UTF-8: {argument!a}")
 
 
 def _top_level(argv: list[str]) -> int:
@@ -93,6 +130,10 @@ def _fail(error: Exception, code: int) -> int:
 
 def _reader_left() -> int:
     """End as other programs do when nobody reads their output any more."""
+    _let_go_of_stdout()
+    return BROKEN_PIPE
+
+
+def _let_go_of_stdout() -> None:
     # The interpreter flushes stdout when it ends, and would complain once more.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE

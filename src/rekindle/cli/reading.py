@@ -8,7 +8,6 @@ from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, open_store, usual_path
-from rekindle.store.memory import MemoryStore
 
 _SHORTEST_ID = 8
 _STEP = 3
@@ -25,13 +24,24 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="its id, or the beginning of it")
 
 
+def add_sessions(parser: argparse.ArgumentParser) -> None:
+    """Let one or more sessions be named."""
+    parser.add_argument(
+        "sessions", nargs="+", metavar="SESSION", help="ids of sessions, or their beginnings"
+    )
+
+
 def open_for_reading(option: str | None) -> Store:
     """Open the store. Where nothing was recorded yet, the usual one counts as empty.
 
     Raises StoreUnavailable, also when there is none where the user said.
     """
     path = path_for_reading(option)
-    return MemoryStore() if path is None else open_store(path, create=False)
+    if path is not None:
+        return open_store(path, create=False)
+    from rekindle.store.memory import MemoryStore
+
+    return MemoryStore()
 
 
 def path_for_reading(option: str | None) -> Path | None:

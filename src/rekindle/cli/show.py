@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.cli.list import describe
+from rekindle.cli.list import describe, stand
 from rekindle.cli.reading import add_session, add_store_option, open_for_reading
 from rekindle.cli.words import (
     agent_name,
@@ -57,9 +57,10 @@ def main(arguments: argparse.Namespace) -> int:
     with open_for_reading(arguments.store) as store:
         session = store.find(arguments.session)
         turns = fold(store.read(session.id)).turns
+        state = stand(store, [session])[session.id]
     if arguments.json:
-        whole = describe(session) | {"conversation": [_turn_as_json(turn) for turn in turns]}
-        print_json(whole)
+        conversation = [_turn_as_json(turn) for turn in turns]
+        print_json(describe(session) | {"state": state, "conversation": conversation})
     else:
         _print(_lines(session, turns))
     return 0

@@ -43,6 +43,15 @@ class FileLock:
             return True
         return False
 
+    def is_free(self) -> bool:
+        """Tell whether nobody has the lock. Any number may ask at once."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        self.release()
+        return True
+
     def release(self) -> None:
         """Let the next one in."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)

@@ -17,6 +17,7 @@ nothing is left. So whatever must be forgotten takes its shard along, and the re
 indexed again by whoever searches next.
 """
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,8 @@ _SHARD = """
     insert into {table} ({table}, rank) values ('hashsize', 8000000);
 """
 _SHARD_BITS = 9
+
+_KNOWN = "select session from progress where id in (select value from json_each(?))"
 
 _ORPHANS = """
     select session from progress
@@ -122,10 +125,16 @@ class Index:
         """Forget the sessions that the store does not have any more."""
         self._drop({shard_of(key) for (key,) in self.query(_ORPHANS)})
 
-    def forget(self, session_id: str) -> None:
-        """Let nothing be left of a session's words."""
-        rows = self.query("select session from progress where id = ?", (session_id,))
+    def forget(self, *session_ids: str) -> None:
+        """Let nothing be left of the words of sessions."""
+        rows = self.query(_KNOWN, (json.dumps(session_ids),))
         self._drop({shard_of(key) for (key,) in rows})
+
+    def compact(self) -> None:
+        """Give back the space that holds nothing. Nobody waits for that who records."""
+        if self.query("pragma freelist_count") != [(0,)]:
+            self.query("vacuum main")
+            self._empty_log()
 
     def counts(self) -> tuple[int, int]:
         """Return how many passages of how many sessions there are."""
@@ -144,8 +153,11 @@ class Index:
                 self._db.execute(
                     "delete from progress where session between ? and ?", (first, last)
                 )
+        # What was there would else lie in the log until it is written over.
+        self._empty_log()
+
+    def _empty_log(self) -> None:
         with self.translated():
-            # What was there would else lie in the log until it is written over.
             self._db.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def close(self) -> None:

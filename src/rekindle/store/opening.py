@@ -18,6 +18,9 @@ _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
 _PAGES_A_CHECKPOINT = 4000
 
+INCREMENTAL = 2
+"""The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
+
 # Any: the types that apsw comes with need Python 3.12.
 Database = Any
 
@@ -92,6 +95,8 @@ def _upgrade(db: Database, path: Path, patience: float) -> None:
     lock = FileLock(lock_path(path))
     lock.acquire(patience)
     try:
+        # A new file can be compacted later in small steps. Where tables are, this does nothing.
+        db.pragma("auto_vacuum", INCREMENTAL)
         # The mode is kept in the file, and changing it needs the file alone.
         db.pragma("journal_mode", "wal")
         db.execute("begin immediate")
