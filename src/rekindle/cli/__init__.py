@@ -7,12 +7,18 @@ import argparse
 import io
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 
+from rekindle.cli.arguments import split_at_dashes
 from rekindle.errors import RekindleError, UsageError
 
 FAILURE = 1
 USAGE = 2
+MISTAKE = 70
+"""What is wrong is Rekindle itself."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -23,20 +29,39 @@ COMMANDS = {
     "delete": "delete a session, for 30 days or for good",
     "undelete": "bring a deleted session back",
     "relocate": "tell where a moved project is now",
+    "setup": "put Rekindle into an editor's configuration",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }
 
+SPEAKERS = frozenset({"run", "example-agent"})
+"""Commands whose stdout carries the protocol."""
+
+_DEBUG = "REKINDLE_DEBUG"
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; return its exit code."""
-    argv = sys.argv[1:] if argv is None else argv
-    for stream in (sys.stdout, sys.stderr):
-        # Not every terminal can show every character; none of them is worth a failure.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    if not argv or argv[0] not in COMMANDS:
-        return _top_level(argv)
-    name, *rest = argv
+    """Run one command; return its exit code. Whatever happens, no traceback is shown."""
+    _see_that_streams_are_there()
+    try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (RekindleError, OSError) as error:
+        return _fail(error, getattr(error, "exit_code", FAILURE))
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        return _fail(_in_words(error), MISTAKE)
+
+
+def parser_of(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
+    """Return a command's module, and what reads its arguments."""
     module = import_module(f"rekindle.cli.{name.replace('-', '_')}")
     parser = argparse.ArgumentParser(
         prog=f"rekindle {name}",
@@ -44,20 +69,42 @@ def main(argv: list[str] | None = None) -> int:
         description=module.__doc__,
     )
     module.configure(parser)
-    arguments = parser.parse_args(rest)
+    if name not in SPEAKERS:
+        parser.add_argument(
+            "--no-color", nargs=0, action=_NoColour, help="no colours; so does NO_COLOR=1"
+        )
+    return module, parser
+
+
+def _run(argv: list[str]) -> int:
+    if argv[:1] == ["--no-color"]:
+        os.environ["NO_COLOR"] = "1"
+        argv = argv[1:]
+    if not argv or argv[0] not in COMMANDS:
+        return _top_level(argv)
+    module, parser = parser_of(argv[0])
+    words, command = split_at_dashes(parser, argv[1:])
+    arguments = parser.parse_args(words)
+    if command is not None:
+        arguments.command = command
     try:
-        code = module.main(arguments)
-        _flush()
+        return module.main(arguments)
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
-    except BrokenPipeError:
-        return _reader_left()
-    except (RekindleError, OSError) as error:
-        return _fail(error, getattr(error, "exit_code", FAILURE))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return code
+
+
+class _NoColour(argparse.Action):
+    """Does what the variable does, which all that prints already heeds."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
+        namespace: argparse.Namespace,  # noqa: ARG002
+        values: str | Sequence[object] | None,  # noqa: ARG002
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        os.environ["NO_COLOR"] = "1"
 
 
 def _top_level(argv: list[str]) -> int:
@@ -78,19 +125,57 @@ def _top_level(argv: list[str]) -> int:
     return USAGE
 
 
-def _flush() -> None:
-    # There is no stdout where the caller has closed it.
-    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+def _see_that_streams_are_there() -> None:
+    """Put something in the place of streams that the caller has closed.
+
+    A file opened later would else get the number of one, and what is printed. What stands in
+    for them here can still not be read or written, so that `run` knows that nobody is there.
+    """
+    for number, name, flags in (
+        (0, "stdin", os.O_WRONLY),
+        (1, "stdout", os.O_RDONLY),
+        (2, "stderr", os.O_RDONLY),
+    ):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                _occupy(number, flags)
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 - for as long as we run
+    for stream in (sys.stdout, sys.stderr):
+        # Not every terminal can show every character; none of them is worth a failure.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _occupy(number: int, flags: int) -> None:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+
+
+def _fail(error: Exception | str, code: int) -> int:
+    try:
         sys.stdout.flush()
-
-
-def _fail(error: Exception, code: int) -> int:
-    print(f"rekindle: {error}", file=sys.stderr)
+    except OSError:
+        _forget_output()
+    with suppress(OSError):
+        print(f"rekindle: {error}", file=sys.stderr)
     return code
 
 
-def _reader_left() -> int:
-    """End as other programs do when nobody reads their output any more."""
-    # The interpreter flushes stdout when it ends, and would complain once more.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+def _in_words(error: Exception) -> str:
+    """Say of a mistake of ours what whoever repairs it has to know."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+    return (
+        f"a mistake in Rekindle: {type(error).__name__}: {error}{where}; "
+        f"please report it, best with what {_DEBUG}=1 shows"
+    )
+
+
+def _forget_output() -> None:
+    """Let nobody have what is not yet written: the interpreter would try it again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,3 +23,21 @@ def budget(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < _LEAST_BUDGET:
         raise argparse.ArgumentTypeError(f"not a number from {_LEAST_BUDGET} on: {text}")
     return int(text)
+
+
+def add_command_after_dashes(parser: argparse.ArgumentParser) -> None:
+    """Let an agent's command follow `--`, wherever the other arguments stand.
+
+    argparse itself cannot do that: the first positional argument would take options for words.
+    """
+    parser.set_defaults(command=[])
+
+
+def split_at_dashes(
+    parser: argparse.ArgumentParser, words: list[str]
+) -> tuple[list[str], list[str] | None]:
+    """Cut the agent's command off, where `add_command_after_dashes` was asked for."""
+    if parser.get_default("command") is None or "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
