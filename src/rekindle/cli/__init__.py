@@ -29,6 +29,7 @@ COMMANDS = {
     "delete": "delete a session, for 30 days or for good",
     "undelete": "bring a deleted session back",
     "relocate": "tell where a moved project is now",
+    "doctor": "look whether all is well, and repair what can be",
     "setup": "put Rekindle into an editor's configuration",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }

@@ -49,7 +49,7 @@ def open_for_reading(path: Path) -> Database:
     """Open a store without changing anything, except that an older one is upgraded."""
     if not path.exists():
         raise StoreUnavailable(f"there is no store at {path}")
-    db = _open_read_only(path)
+    db = open_read_only(path)
     try:
         done = _check(db, path)
     except BaseException:
@@ -61,7 +61,8 @@ def open_for_reading(path: Path) -> Database:
     return db
 
 
-def _open_read_only(path: Path) -> Database:
+def open_read_only(path: Path) -> Database:
+    """Open a database, whosever it is and however old, without changing anything."""
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         schema_version(db)
