@@ -31,8 +31,12 @@ COMMANDS = {
     "relocate": "tell where a moved project is now",
     "doctor": "look whether all is well, and repair what can be",
     "setup": "put Rekindle into an editor's configuration",
+    "completion": "let a shell complete commands, options and sessions",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }
+
+HIDDEN = frozenset({"complete"})
+"""Commands that people do not type."""
 
 SPEAKERS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
@@ -81,7 +85,7 @@ def _run(argv: list[str]) -> int:
     if argv[:1] == ["--no-color"]:
         os.environ["NO_COLOR"] = "1"
         argv = argv[1:]
-    if not argv or argv[0] not in COMMANDS:
+    if not argv or argv[0] not in {*COMMANDS, *HIDDEN}:
         return _top_level(argv)
     module, parser = parser_of(argv[0])
     words, command = split_at_dashes(parser, argv[1:])
