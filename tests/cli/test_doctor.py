@@ -5,9 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from rekindle.cli.checks.places import file_system_of, mounts_of_linux, mounts_o
 from rekindle.model import Holder, Kind, Opened, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
+from stores import kept_by_another
 
 NOW = 1_700_000_000_000_000
 HERE = os.uname().nodename
@@ -216,23 +215,6 @@ def test_a_store_that_somebody_keeps_to_themselves_is_told_so(home: Path, path: 
     assert "try again" in found["store"]["remedy"]
 
 
-@contextmanager
-def kept_by_another(path: Path) -> Iterator[None]:
-    hold = (
-        "import apsw, sys; db = apsw.Connection(sys.argv[1]);"
-        "db.pragma('locking_mode', 'exclusive'); db.execute('begin exclusive');"
-        "print('held', flush=True); sys.stdin.read()"
-    )
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", hold, path], stdin=pipe, stdout=pipe) as process:
-        assert process.stdout
-        assert process.stdout.readline() == b"held\n"
-        try:
-            yield
-        finally:
-            process.kill()
-
-
 def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
     client = Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)
     try:
@@ -240,7 +222,7 @@ def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
         session_id = client.new()
         _, found = doctor(home, "--store", path)
         assert (
-            found["live"]["what"] == f"1 sessions in use by process {client.process.pid} on {HERE}"
+            found["live"]["what"] == f"1 session in use by process {client.process.pid} on {HERE}"
         )
         assert found["live"]["facts"]["sessions"][0]["id"] == session_id
         assert "leases" not in found
@@ -296,7 +278,7 @@ def test_agents_are_told_with_how_they_came_back(home: Path, tmp_path: Path) -> 
     _, found = doctor(home, "--store", path)
     facts = found["agent"]["facts"]
     assert (facts["sessions"], facts["restored"]) == (1, {"handover": 1, "native": 1})
-    assert "by being told the record (1 times)" in found["agent"]["what"]
+    assert "by being told the record (1 time)" in found["agent"]["what"]
     assert facts["command"][-1] == str(tmp_path / "memory")
 
 

@@ -1,6 +1,7 @@
 """The command line: one module a command, imported only when it is used.
 
-A command's module has `configure(parser)` and `main(arguments) -> int`.
+A command's module has `configure(parser)` and `main(arguments) -> int`. An argument whose metavar
+is SESSION, FILE, DIR or COMMAND is completed as one by shells.
 """
 
 import argparse

@@ -29,3 +29,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     """The same for programs."""
     mend: Callable[[], object] | None = None
     """Repairs it. Loses nothing."""
+
+
+def some(number: int, noun: str) -> str:
+    """Say how many."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

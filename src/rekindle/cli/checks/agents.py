@@ -4,7 +4,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 
-from rekindle.cli.checks import Finding
+from rekindle.cli.checks import Finding, some
 from rekindle.cli.words import age, agent_name, iso, one_line
 from rekindle.store.examining import AgentSeen, Examination
 
@@ -20,12 +20,11 @@ def check_agents(store: Examination) -> Iterator[Finding]:
     for seen in store.agents():
         agent = seen.identity
         name = agent_name(agent) + (f" {one_line(agent.version)}" if agent.version else "")
-        number = "1 session" if seen.sessions == 1 else f"{seen.sessions} sessions"
         command = one_line(shlex.join(agent.command))
         is_missing = bool(agent.command) and shutil.which(agent.command[0]) is None
         yield Finding(
             check="agent",
-            what=f"{name}: {number}, the last {age(seen.updated_us)} ago; {_ways(seen)}; {command}"
+            what=f"{name}: {some(seen.sessions, 'session')}, the last {age(seen.updated_us)} ago; {_ways(seen)}; {command}"
             + (" (not found here)" if is_missing else ""),
             facts={
                 "name": agent.name,
@@ -42,5 +41,7 @@ def _ways(seen: AgentSeen) -> str:
     if not seen.restored:
         return "no session of it was restored yet"
     most_first = sorted(seen.restored.items(), key=lambda it: -it[1])
-    ways = [f"{_WAYS.get(how, one_line(how))} ({number} times)" for how, number in most_first]
+    ways = [
+        f"{_WAYS.get(how, one_line(how))} ({some(number, 'time')})" for how, number in most_first
+    ]
     return f"restored {', '.join(ways)}"

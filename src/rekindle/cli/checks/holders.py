@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from rekindle.cli.checks import Finding, Level
+from rekindle.cli.checks import Finding, Level, some
 from rekindle.cli.checks.places import belongings
 from rekindle.cli.words import one_line
 from rekindle.store.examining import Lease
@@ -25,7 +25,9 @@ def check_live(leases: list[Lease]) -> Iterator[Finding]:
     named = ", ".join(f"process {pid} on {one_line(host)}" for pid, host in sorted(users))
     yield Finding(
         check="live",
-        what=f"{len(alive)} sessions in use by {named}" if alive else "no session is in use",
+        what=f"{some(len(alive), 'session')} in use by {named}"
+        if alive
+        else "no session is in use",
         facts={
             "sessions": [
                 {"id": it.session_id, "pid": it.holder.pid, "host": it.holder.host} for it in alive
@@ -64,7 +66,7 @@ def check_leftovers(path: Path) -> Iterator[Finding]:
         yield Finding(
             check="leftovers",
             level=Level.WARNING,
-            what=f"{len(left)} files of processes that were killed: "
+            what=f"{some(len(left), 'file')} of processes that were killed: "
             + ", ".join(one_line(file.name) for file in left[:5]),
             remedy="rekindle doctor --fix removes them",
             mend=partial(_remove, left),
