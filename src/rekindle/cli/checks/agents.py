@@ -22,10 +22,11 @@ def check_agents(store: Examination) -> Iterator[Finding]:
         name = agent_name(agent) + (f" {one_line(agent.version)}" if agent.version else "")
         command = one_line(shlex.join(agent.command))
         is_missing = bool(agent.command) and shutil.which(agent.command[0]) is None
+        used = f"{some(seen.sessions, 'session')}, the last {age(seen.updated_us)} ago"
+        where = " (not found here)" if is_missing else ""
         yield Finding(
             check="agent",
-            what=f"{name}: {some(seen.sessions, 'session')}, the last {age(seen.updated_us)} ago; {_ways(seen)}; {command}"
-            + (" (not found here)" if is_missing else ""),
+            what=f"{name}: {used}; {_ways(seen)}; {command}{where}",
             facts={
                 "name": agent.name,
                 "version": agent.version,
