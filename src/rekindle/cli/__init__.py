@@ -89,6 +89,8 @@ def _run(argv: list[str]) -> int:
     if not argv or argv[0] not in {*COMMANDS, *HIDDEN}:
         return _top_level(argv)
     module, parser = parser_of(argv[0])
+    if argv[0] not in SPEAKERS:
+        _check_text(parser, argv[1:])
     words, command = split_at_dashes(parser, argv[1:])
     arguments = parser.parse_args(words)
     if command is not None:
@@ -98,6 +100,15 @@ def _run(argv: list[str]) -> int:
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
+
+
+def _check_text(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """End with a complaint if an argument is no text, which no store could hold or find."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            parser.error(f"this argument is not text in UTF-8: {argument!a}")
 
 
 class _NoColour(argparse.Action):

@@ -62,7 +62,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _check(words: list[str]) -> None:
     for word in words:
-        # A lone surrogate stands for a byte that is not in UTF-8.
         if one_line(word) != word or not word.isprintable():
             raise UsageError(f"{word!r} cannot stand in an editor's file: give plain words")
     if not words[0]:

@@ -129,7 +129,9 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
             words = f"the store {path} is locked by another process"
         case apsw.FullError():
             words = f"the disk with the store {path} is full"
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+        case apsw.CantOpenError():
+            words = f"the store {path} cannot be opened: {error}"
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
             words = f"the store {path} cannot be written: {error}"
         case apsw.NotADBError() | apsw.CorruptError() | ValueError():
             words = f"the store {path} is damaged: {error}"

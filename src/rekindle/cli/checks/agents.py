@@ -23,10 +23,10 @@ def check_agents(store: Examination) -> Iterator[Finding]:
         command = one_line(shlex.join(agent.command))
         is_missing = bool(agent.command) and shutil.which(agent.command[0]) is None
         used = f"{some(seen.sessions, 'session')}, the last {age(seen.updated_us)} ago"
-        where = " (not found here)" if is_missing else ""
+        start = f"; {command}{' (not found here)' if is_missing else ''}" if command else ""
         yield Finding(
             check="agent",
-            what=f"{name}: {used}; {_ways(seen)}; {command}{where}",
+            what=f"{name}: {used}; {_ways(seen)}{start}",
             facts={
                 "name": agent.name,
                 "version": agent.version,
