@@ -3,6 +3,7 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── AgentNotStarted         the agent's command could not be run
+├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
 │   ├── AgentRefused        the agent answered with an error
 │   │   └── AuthRequired    it wants the user to log in first
@@ -41,6 +42,10 @@ class AgentNotStarted(RekindleError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class FileUnclear(RekindleError):
+    """An editor's file cannot be changed without doubt about the outcome; it was left as it is."""
 
 
 class ClientError(RekindleError):

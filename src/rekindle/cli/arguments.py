@@ -61,3 +61,21 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _LONGEST_COUNT:
         raise argparse.ArgumentTypeError(f"not a number from 0 on: {text!r}")
     return int(text)
+
+
+def add_command_after_dashes(parser: argparse.ArgumentParser) -> None:
+    """Let an agent's command follow `--`, wherever the other arguments stand.
+
+    argparse itself cannot do that: the first positional argument would take options for words.
+    """
+    parser.set_defaults(command=[])
+
+
+def split_at_dashes(
+    parser: argparse.ArgumentParser, words: list[str]
+) -> tuple[list[str], list[str] | None]:
+    """Cut the agent's command off, where `add_command_after_dashes` was asked for."""
+    if parser.get_default("command") is None or "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], words[at + 1 :]

@@ -52,7 +52,7 @@ def open_for_reading(path: Path) -> Database:
     """Open a store without changing anything, except that an older one is upgraded."""
     if not path.exists():
         raise StoreUnavailable(f"there is no store at {path}")
-    db = _open_read_only(path)
+    db = open_read_only(path)
     try:
         done = _check(db, path)
     except BaseException:
@@ -64,7 +64,8 @@ def open_for_reading(path: Path) -> Database:
     return db
 
 
-def _open_read_only(path: Path) -> Database:
+def open_read_only(path: Path) -> Database:
+    """Open a database, whosever it is and however old, without changing anything."""
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         schema_version(db)
@@ -134,7 +135,9 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
             words = f"the store {path} is locked by another process"
         case apsw.FullError():
             words = f"the disk with the store {path} is full"
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+        case apsw.CantOpenError():
+            words = f"the store {path} cannot be opened: {error}"
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
             words = f"the store {path} cannot be written: {error}"
         case apsw.NotADBError() | apsw.CorruptError() | ValueError():
             words = f"the store {path} is damaged: {error}"
