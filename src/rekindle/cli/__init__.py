@@ -27,6 +27,9 @@ COMMANDS = {
     "run": "stand before an ACP agent and record every session",
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
+    "resume": "go on with a session, in a chat",
+    "new": "start a session, in a chat",
+    "prompt": "send one prompt to a session, and print the answer",
     "search": "look for words in all sessions",
     "rename": "give a session a title that stays",
     "archive": "put sessions away, without deleting them",
@@ -102,8 +105,11 @@ def _run(argv: list[str]) -> int:
     if argv[0] not in SPEAKERS:
         _check_text(parser, argv[1:])
     words, command = split_at_dashes(parser, argv[1:])
-    arguments = parser.parse_args(words)
-    if command is not None:
+    if command is None:
+        arguments = parser.parse_args(words)
+    else:
+        # Intermixed: words may stand on either side of options.
+        arguments = parser.parse_intermixed_args(words)
         arguments.command = command
     try:
         return module.main(arguments)
@@ -182,12 +188,15 @@ def _occupy(number: int, flags: int) -> None:
 
 
 def _fail(error: Exception | str, code: int) -> int:
+    from rekindle.cli.words import printable
+
     try:
         sys.stdout.flush()
     except OSError:
         _forget_output()
     with suppress(OSError):
-        print(f"rekindle: {error}", file=sys.stderr)
+        # It may quote an agent.
+        print(f"rekindle: {printable(str(error))}", file=sys.stderr)
     return code
 
 

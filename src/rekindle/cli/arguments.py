@@ -75,7 +75,7 @@ def split_at_dashes(
     parser: argparse.ArgumentParser, words: list[str]
 ) -> tuple[list[str], list[str] | None]:
     """Cut the agent's command off, where `add_command_after_dashes` was asked for."""
-    if parser.get_default("command") is None or "--" not in words:
+    if parser.get_default("command") is None:
         return words, None
-    at = words.index("--")
+    at = words.index("--") if "--" in words else len(words)
     return words[:at], words[at + 1 :]

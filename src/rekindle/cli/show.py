@@ -1,168 +1,159 @@
 """Show a session: what was said, done and planned, turn by turn.
 
-SESSION is a session's id, or the beginning of one.
+Thoughts and tool calls are folded to a line; --thoughts and --tools unfold them. Longer than the
+screen, it is shown by $PAGER. To a pipe it is plain text, without colours.
 
 example:
   rekindle show 3cc4cc56
+  rekindle show 3cc4cc56 --last --tools    # the last turn, with what its tools brought
+  rekindle show --last --follow            # the last used session, as it happens
 """
 
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any
 
+from rekindle.cli.choosing import choose
+from rekindle.cli.describing import turn_as_json
 from rekindle.cli.list import describe, stand
-from rekindle.cli.reading import add_session, add_store_option, open_for_reading
-from rekindle.cli.words import (
-    agent_name,
-    clock,
-    folder,
-    iso,
-    one_line,
-    print_json,
-    printable,
-    title,
-)
-from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
-from rekindle.core.transcript import fold
-from rekindle.model import Session
-from rekindle.wire.envelope import table, text
-
-_MARKS = {"completed": "✓", "failed": "✗", "in_progress": "…", "pending": "·"}
-_MARKS_OF_ROLES = {Role.USER: "> ", Role.AGENT: "", Role.THOUGHT: "~ "}
-_STYLES = {
-    "heading": "bold",
-    "user": "bold cyan",
-    "agent": "",
-    "thought": "dim italic",
-    "tool": "yellow",
-    "plan": "magenta",
-    "problem": "red",
-    "end": "dim",
-}
-
-_Line = tuple[str, str]
-"""A style's name and a text."""
+from rekindle.cli.looks import add_detail, add_no_color, detail_of
+from rekindle.cli.pieces import Detail, Piece, heading, plain_lines, turn_pieces
+from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.words import print_json, printable
+from rekindle.core.items import Turn
+from rekindle.core.transcript import Transcript, fold
+from rekindle.errors import StoreError, UsageError
+from rekindle.model import Entry, Session, Side
+from rekindle.store.base import Store
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     add_store_option(parser)
-    add_session(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "session", nargs="?", metavar="SESSION", help="its id, or the beginning of it"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="or a text that is in its title")
+    parser.add_argument(
+        "--turn", type=int, metavar="N", help="only turn N; -1 is the last, -2 the one before"
+    )
+    parser.add_argument(
+        "--last", action="store_true", help="only the last turn; without SESSION: the last session"
+    )
+    add_detail(parser)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--raw", action="store_true", help="the entries as they were on the wire")
+    how.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--follow", action="store_true", help="go on with what happens, until ^C")
+    parser.add_argument("--no-pager", dest="pager", action="store_false", help="never page")
+    add_no_color(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the session."""
+    if arguments.follow and arguments.json:
+        raise UsageError("--follow tells things one by one: leave --json out, or take --raw")
+    wants_last = arguments.last and arguments.session is None and arguments.title is None
     with open_for_reading(arguments.store) as store:
-        session = store.find(arguments.session)
-        turns = fold(store.read(session.id)).turns
-        state = stand(store, [session])[session.id]
-    if arguments.json:
-        conversation = [_turn_as_json(turn) for turn in turns]
-        print_json(describe(session) | {"state": state, "conversation": conversation})
-    else:
-        _print(_lines(session, turns))
+        session = choose(store, arguments.session, last=wants_last, words=arguments.title)
+        if arguments.last and not wants_last and arguments.turn is None:
+            arguments.turn = -1
+        _show(arguments, store, session)
     return 0
 
 
-def _print(lines: Iterator[_Line]) -> None:
-    if not sys.stdout.isatty():
-        for _, words in lines:
-            print(words)
+def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None:
+    if arguments.raw:
+        _print_raw(arguments, store, session)
         return
-    from rich.console import Console
-    from rich.text import Text
+    transcript = fold(store.read(session.id))
+    turns = _chosen(transcript.turns, arguments.turn)
+    if arguments.json:
+        state = stand(store, [session])[session.id]
+        conversation = [turn_as_json(turn) for turn in turns]
+        print_json(describe(session) | {"state": state, "conversation": conversation})
+        return
+    if arguments.follow:
+        from rekindle.cli.following import follow
 
-    console = Console(highlight=False)
-    for style, words in lines:
-        console.print(Text(words, style=_STYLES[style]))
+        follow(arguments, store, session, transcript, turns)
+        return
+    detail = detail_of(arguments)
+    _print(arguments, _pieces(session, turns, detail, transcript))
 
 
-def _lines(session: Session, turns: list[Turn]) -> Iterator[_Line]:
-    yield "heading", title(session)
-    yield "end", f"{one_line(session.id)} · {agent_name(session.agent)} · {folder(session)}"
+def _chosen(turns: list[Turn], number: int | None) -> list[Turn]:
+    """Return all turns, or the one with that number. Raises StoreError if there is none."""
+    if number is None:
+        return turns
+    place = number - 1 if number > 0 else len(turns) + number
+    if number == 0 or not 0 <= place < len(turns):
+        there_are = f"its turns are 1 to {len(turns)}" if turns else "it has none yet"
+        raise StoreError(f"no turn {number} in this session: {there_are}")
+    return [turns[place]]
+
+
+def _pieces(
+    session: Session, turns: list[Turn], detail: Detail, transcript: Transcript
+) -> Iterator[Piece]:
+    yield from heading(session)
     for turn in turns:
-        yield "end", ""
-        yield "end", f"── turn {turn.number} · {clock(turn.at_us)} ──"
-        for item in turn.items:
-            yield from _item_lines(item)
-        yield from _ending(turn)
+        yield from turn_pieces(turn, detail, transcript.terminals)
 
 
-def _item_lines(item: Item) -> Iterator[_Line]:
-    match item:
-        case Message():
-            mark = _MARKS_OF_ROLES[item.role]
-            for line in _words(item).splitlines():
-                yield item.role.value, f"{mark}{printable(line)}"
-        case ToolCall():
-            yield "tool", _tool_call_line(item)
-        case Plan():
-            for step in map(table, item.entries):
-                done = "x" if step.get("status") == "completed" else " "
-                yield "plan", f"  [{done}] {one_line(str(step.get('content', '')))}"
-        case Other():
-            pass
-        case Handover():
-            yield "end", "(the agent did not remember this session, so it was told the record)"
-        case Gap():
-            yield "problem", f"({item.lost} entries are missing: the store could not be written)"
+def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
+    if not sys.stdout.isatty():
+        for piece in pieces:
+            if piece.kind == "turn":
+                print()
+            for line in plain_lines(piece):
+                print(line)
+        return
+    from rekindle.cli.pager import Paged
+    from rekindle.cli.pretty import make_console, spaced
+
+    with Paged(sys.stdout, is_wanted=arguments.pager) as page:
+        console = make_console(file=page.file, no_color=arguments.no_color)
+        for renderable in spaced(pieces):
+            # What is wider than the screen is for the terminal to wrap, and not to be cut.
+            console.print(renderable, crop=False)
 
 
-def _words(message: Message) -> str:
-    return "".join(
-        words if (words := text(block.get("text"))) is not None else _attachment(block)
-        for block in message.blocks
-    )
+# -- as it was on the wire ------------------------------------------------------------------
 
 
-def _attachment(block: dict[str, Any]) -> str:
-    uri = block.get("uri") or table(block.get("resource")).get("uri")
-    return f" [{block.get('type', 'something')}{f' {uri}' if uri else ''}] "
+def _print_raw(arguments: argparse.Namespace, store: Store, session: Session) -> None:
+    """Print the entries' lines: to a pipe byte by byte, to a terminal with who said them."""
+    entries = _entries(arguments, store, session)
+    if not sys.stdout.isatty():
+        for entry in entries:
+            sys.stdout.buffer.write(entry.line + b"\n")
+            if arguments.follow:
+                sys.stdout.buffer.flush()
+        return
+    for entry in entries:
+        arrow = "→" if entry.side is Side.CLIENT else "←"
+        words = printable(entry.line.decode("utf-8", "replace"))
+        print(f"{entry.seq:6} {arrow} {words}", flush=arguments.follow)
 
 
-def _tool_call_line(call: ToolCall) -> str:
-    fields = call.fields
-    status = str(fields.get("status", "pending"))
-    asked = f" ({one_line(call.outcome)})" if call.outcome else ""
-    name = fields.get("title") or fields.get("kind") or call.id
-    return f"{_MARKS.get(status, '?')} {one_line(str(name))}{asked}"
+def _entries(arguments: argparse.Namespace, store: Store, session: Session) -> Iterator[Entry]:
+    after, until = 0, None
+    if arguments.turn is not None:
+        after, until = _range_of_turn(store, session, arguments.turn)
+    if arguments.follow and until is None:
+        from rekindle.cli.following import entries_as_they_come
+
+        return entries_as_they_come(store, session.id, after)
+    entries = store.read(session.id, after=after)
+    return (entry for entry in entries if until is None or entry.seq < until)
 
 
-def _ending(turn: Turn) -> Iterator[_Line]:
-    if turn.error is not None:
-        yield "problem", f"(failed: {one_line(str(turn.error.get('message', 'no reason given')))})"
-    elif turn.ended_us is None:
-        yield "problem", "(cut off, or still going on)"
-    elif turn.stop_reason not in {None, "end_turn"}:
-        yield "end", f"({one_line(str(turn.stop_reason))})"
-
-
-def _turn_as_json(turn: Turn) -> dict[str, Any]:
-    return {
-        "turn": turn.number,
-        "at": iso(turn.at_us),
-        "endedAt": iso(turn.ended_us) if turn.ended_us else None,
-        "stopReason": turn.stop_reason,
-        "error": turn.error,
-        "items": [_item_as_json(item) for item in turn.items],
-    }
-
-
-def _item_as_json(item: Item) -> dict[str, Any]:
-    match item:
-        case Message():
-            kind = {"type": "message", "role": item.role, "messageId": item.id}
-            return kind | {"content": item.blocks, "at": iso(item.at_us)}
-        case ToolCall():
-            kind = {"type": "tool_call", "toolCallId": item.id, "permission": item.outcome}
-            return item.fields | kind | {"at": iso(item.at_us)}
-        case Plan():
-            return {"type": "plan", "entries": item.entries, "at": iso(item.at_us)}
-        case Other():
-            return {"type": "update", "update": item.update, "at": iso(item.at_us)}
-        case Handover():
-            return {"type": "handover", "at": iso(item.at_us)}
-        case Gap():
-            return {"type": "gap", "lostEntries": item.lost, "at": iso(item.at_us)}
+def _range_of_turn(store: Store, session: Session, number: int) -> tuple[int, int | None]:
+    """Return after which entry a turn begins, and with which one the next turn does."""
+    turns = fold(store.read(session.id)).turns
+    (chosen,) = _chosen(turns, number)
+    starts = [turn.items[0].seq for turn in turns if turn.items]
+    later = [turn.items[0].seq for turn in turns[chosen.number :] if turn.items]
+    first = chosen.items[0].seq if chosen.items else starts[-1]
+    return first - 1, later[0] if later else None

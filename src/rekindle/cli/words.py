@@ -1,6 +1,7 @@
 """Turning values into words that are safe and short enough for a terminal."""
 
 import json
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -14,14 +15,19 @@ del _CONTROL[ord("\t")]
 _DECEIVING = dict.fromkeys(
     (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
 )
+_HARMFUL = _CONTROL | _DECEIVING
+_IS_HARMFUL = re.compile("[" + "".join(re.escape(chr(code)) for code in _HARMFUL) + "]")
 
 _A_THOUSAND = 1000
+_MINUTE = 60
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
 
 
 def printable(text: str) -> str:
     """Show control characters instead of obeying them: what an agent says is only text."""
-    return text.replace("\r\n", "\n").translate(_CONTROL | _DECEIVING)
+    text = text.replace("\r\n", "\n")
+    # To look takes much less than to translate, and what is said may be long.
+    return text.translate(_HARMFUL) if _IS_HARMFUL.search(text) else text
 
 
 def one_line(text: str) -> str:
@@ -57,6 +63,15 @@ def clock(at_us: int) -> str:
     return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
+def lasting(duration_us: int) -> str:
+    """Say how long something took; nothing if that is not worth a word."""
+    seconds = duration_us // 1_000_000
+    if seconds < _MINUTE:
+        return f"{seconds} s" if seconds > 0 else ""
+    minutes, seconds = divmod(seconds, _MINUTE)
+    return f"{minutes} min {seconds} s"
+
+
 def agent_name(agent: AgentIdentity) -> str:
     """Name an agent by what it says of itself, else by its command."""
     return one_line(agent.name or agent.program or "unknown")
@@ -79,10 +94,13 @@ def several(count: int, what: str) -> str:
 
 def folder(session: Session) -> str:
     """Name a session's folder, with the home folder as ~."""
-    if session.cwd is None:
-        return "?"
-    path, home = PurePath(session.cwd), Path.home()
-    return one_line(f"~/{path.relative_to(home)}" if home in path.parents else str(path))
+    return "?" if session.cwd is None else short_path(session.cwd)
+
+
+def short_path(name: str) -> str:
+    """Name a folder, with the home folder as ~."""
+    path, home = PurePath(name), Path.home()
+    return one_line(f"~/{path.relative_to(home)}" if home in path.parents else name)
 
 
 def title(session: Session) -> str:

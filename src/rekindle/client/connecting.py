@@ -69,4 +69,6 @@ def _rekindle(
     store: str | os.PathLike[str] | None, grace: float, options: Sequence[str]
 ) -> tuple[str, ...]:
     where = () if store is None else ("--store", os.fspath(store))
-    return (sys.executable, "-m", "rekindle", "run", *where, "--grace", str(grace), *options)
+    # -P: a folder that is worked in may have anything in it, and must not be imported from.
+    python = (sys.executable, "-P", "-m", "rekindle", "run")
+    return (*python, *where, "--grace", str(grace), *options)

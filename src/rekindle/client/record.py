@@ -56,8 +56,7 @@ class Record:
     @property
     def commands(self) -> tuple[Command, ...]:
         """The slash commands."""
-        told = self._state(_COMMANDS).get("availableCommands")
-        return tuple(as_command(it) for it in commands_to_v2(told))
+        return commands_in(self.transcript)
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -84,3 +83,9 @@ class Record:
 
     def _state(self, kind: str) -> Json:
         return table(self.transcript.state.get(kind))
+
+
+def commands_in(transcript: Transcript) -> tuple[Command, ...]:
+    """Return the slash commands that were told last."""
+    told = table(transcript.state.get(_COMMANDS)).get("availableCommands")
+    return tuple(as_command(it) for it in commands_to_v2(told))

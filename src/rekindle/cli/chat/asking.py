@@ -1,0 +1,63 @@
+"""Questions for permission, and who answers them: the user by a key, or a rule."""
+
+from collections.abc import Iterator
+
+from rekindle.cli.chat.keyboard import Keyboard
+from rekindle.cli.live import Live
+from rekindle.cli.pieces import Call, Piece
+from rekindle.cli.words import one_line
+from rekindle.client import Choice, Question
+
+_KEYS = "123456789bcdefghijklmopqrstuvwxz"
+"""Without a, n and y, which mean what they mean everywhere."""
+_LETTERS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_always": "n"}
+
+
+def about(question: Question) -> str:
+    """Say what a question is about."""
+    name = question.title or (question.call.title if question.call else "")
+    return one_line(name) or "something"
+
+
+async def ask(question: Question, live: Live, keyboard: Keyboard) -> None:
+    """Let the user choose by a key. What is cancelled meanwhile, is answered already."""
+    keyboard.forget()
+    if question.call is not None:
+        live.unfold(Call(question.call.id, question.call.fields, question.call.outcome))
+    live.show(Piece(kind="question", words=f"{about(question)}?", mark="? ", mark_kind="going"))
+    keys = _keys(question.choices)
+    for key, choice in zip(_KEYS, question.choices, strict=False):
+        letter = next((it for it, one in keys.items() if one is choice and it != key), "")
+        words = f"{one_line(choice.name)}{letter and f' ({letter})'}"
+        live.show(Piece(kind="choice", words=words, mark=f"  {key}  ", mark_kind="going"))
+    pressed = await keyboard.press("".join(keys), lambda: question.is_answered)
+    if pressed is None:
+        question.cancel()
+    else:
+        live.show(Piece(kind="note", words=f"→ {one_line(keys[pressed].name)}"))
+        question.choose(keys[pressed])
+
+
+def _keys(choices: tuple[Choice, ...]) -> dict[str, Choice]:
+    """Return which key means which choice."""
+    keys = dict(zip(_KEYS, choices, strict=False))
+    for letter, choice in _letters(choices):
+        keys.setdefault(letter, choice)
+    return keys
+
+
+def _letters(choices: tuple[Choice, ...]) -> Iterator[tuple[str, Choice]]:
+    for choice in choices:
+        letter = _LETTERS.get(choice.kind or "")
+        if letter is not None:
+            yield letter, choice
+
+
+def allow(question: Question) -> None:
+    """Allow it, by no more than is needed."""
+    for kind in ("allow_once", "allow_always"):
+        for choice in question.choices:
+            if choice.kind == kind:
+                question.choose(choice)
+                return
+    question.reject()

@@ -1,0 +1,168 @@
+"""Which session is talked to, with which agent, and where that is started."""
+
+import argparse
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from rekindle.cli.words import one_line, title
+from rekindle.client import Agent, AgentGone, AgentNotStarted, AgentRefused, connect
+from rekindle.client.session import Session as Open
+from rekindle.core.masking import MASK
+from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
+from rekindle.model import Session
+from rekindle.store.base import Store
+from rekindle.store.location import locate
+from rekindle.wire.envelope import rows, table, text
+
+Tell = Callable[[str], None]
+"""Takes what Rekindle has to say beside the conversation."""
+
+_GRACE = 2.0
+_OURS = "rekindle: "
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A conversation that is about to go on, or to begin if there is no session yet."""
+
+    command: tuple[str, ...]
+    cwd: str
+    store: Path
+    session: Session | None = None
+    takeover: bool = False
+
+    @asynccontextmanager
+    async def connect(self, tell: Tell) -> AsyncGenerator[Agent, None]:
+        """Start the agent, behind Rekindle; on leaving, end it.
+
+        Questions for permission are left to whoever reads the turn. Raises AgentNotStarted,
+        ClientError.
+        """
+        heard = Stderr(tell)
+        connecting = connect(
+            self.command,
+            store=self.store,
+            options=("--takeover",) if self.takeover else (),
+            on_permission=None,
+            on_stderr=heard.take,
+            grace=_GRACE,
+        )
+        async with AsyncExitStack() as stack:
+            try:
+                agent = await stack.enter_async_context(connecting)
+            except AgentGone as error:
+                raise heard.reason(error) from error
+            heard.begin()
+            yield agent
+
+    async def open(self, agent: Agent) -> Open:
+        """Open the session, which the agent then remembers; or make one."""
+        try:
+            if self.session is None:
+                return await agent.new(self.cwd)
+            return await agent.resume(self.session.id, self.cwd)
+        except AuthRequired as error:
+            raise NotLoggedIn(agent) from error
+
+
+class Stderr:
+    """What is written to stderr: the agent's words are for its author, Rekindle's for the user."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._early: list[str] | None = []
+
+    def take(self, line: str) -> None:
+        """Take a line."""
+        if line.startswith(_OURS):
+            words = one_line(line.removeprefix(_OURS))
+            if self._early is None:
+                self._tell(words)
+            else:
+                self._early.append(words)
+
+    def begin(self) -> None:
+        """Tell what there is to tell, now that the agent has started."""
+        early, self._early = self._early or [], None
+        for words in early:
+            self._tell(words)
+
+    def reason(self, error: AgentGone) -> RekindleError:
+        """Return why there is no agent: Rekindle's own words, if it had some."""
+        code = error.exit_code or 1
+        return AgentNotStarted(self._early[-1], code) if self._early else error
+
+
+class NotLoggedIn(RekindleError):
+    """The agent wants the user to log in first."""
+
+    def __init__(self, agent: Agent) -> None:
+        ways = ", ".join(one_line(method.name) for method in agent.auth_methods)
+        super().__init__(
+            f"the agent wants you to log in first{ways and f' ({ways})'}: do that with its own"
+            " command, then try again"
+        )
+
+
+def add_takeover(parser: argparse.ArgumentParser) -> None:
+    """Let a session be taken from another process."""
+    parser.add_argument(
+        "--takeover", action="store_true", help="take it over if another process drives it"
+    )
+
+
+def place_of(arguments: argparse.Namespace, store: Store, session: Session) -> Place:
+    """Return where a recorded session goes on. Raises RekindleError where it cannot."""
+    _check(store, session, takeover=arguments.takeover)
+    given = tuple(arguments.command)
+    if not given:
+        # What was recorded was mostly started there, and may be spelled from there.
+        os.chdir(str(session.cwd))
+    return Place(
+        command=given or recorded_command(session),
+        cwd=str(session.cwd),
+        store=locate(arguments.store),
+        session=session,
+        takeover=arguments.takeover,
+    )
+
+
+def recorded_command(session: Session) -> tuple[str, ...]:
+    """Return the command that a session was last used with. Raises UsageError if it is no more."""
+    command = session.agent.command
+    if not command:
+        raise UsageError("this session was recorded without its agent's command: give -- COMMAND")
+    if any(MASK in word for word in command):
+        shown = one_line(" ".join(command))
+        raise UsageError(
+            f"this session's command had secrets, which are never recorded ({shown}):"
+            " give the whole command after --"
+        )
+    return command
+
+
+def _check(store: Store, session: Session, *, takeover: bool) -> None:
+    own_id = one_line(session.id)
+    if session.deleted_us is not None:
+        remedy = f"`rekindle undelete {own_id}` brings it back"
+        raise StoreError(f"session {own_id} was deleted: {remedy}")
+    holder = store.holder(session.id)
+    if holder is not None and not takeover:
+        raise SessionInUse(own_id, holder.pid, holder.host)
+    if session.cwd is None:
+        raise StoreError(f"session {own_id} was never opened by a client: {title(session)}")
+    if not Path(session.cwd).is_dir():
+        where = one_line(session.cwd)
+        raise StoreError(
+            f"the session's folder {where} is gone: `rekindle relocate {own_id} DIR` tells"
+            " where it is now"
+        )
+
+
+def reason(error: AgentRefused) -> str:
+    """Say why a prompt failed; if the agent has died, with its last words."""
+    last = [text(line) for line in rows(table(error.data).get("stderr"))][-1:]
+    return f"{error.message}{f': {last[0]}' if last and last[0] else ''}"

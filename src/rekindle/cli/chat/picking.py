@@ -1,0 +1,38 @@
+"""Asking which session to go on with."""
+
+import os
+
+from rekindle.cli.words import age, agent_name, folder, title
+from rekindle.errors import StoreError, UsageError
+from rekindle.model import Page, Session
+from rekindle.store.base import Store
+
+_OFFERED = 9
+
+
+def pick(store: Store) -> Session:
+    """Let the user pick one of the sessions used last, those of this folder first."""
+    sessions = _offered(store)
+    if not sessions:
+        raise StoreError("no session is recorded yet: `rekindle new -- COMMAND` starts one")
+    for number, session in enumerate(sessions, 1):
+        where = f"{age(session.updated_us):>6}  {agent_name(session.agent)}  {folder(session)}"
+        print(f"{number}  {where}  {title(session)}")
+    try:
+        answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
+    except EOFError:
+        answer = ""
+    except KeyboardInterrupt:
+        print()
+        raise
+    if not answer.isdecimal() or not 1 <= int(answer) <= len(sessions):
+        raise UsageError(f"none of these: {answer!r}; give a number, or SESSION, --last or --title")
+    return sessions[int(answer) - 1]
+
+
+def _offered(store: Store) -> list[Session]:
+    here = os.getcwd()  # noqa: PTH109 - as editors spell it
+    of_here = store.sessions(Page(cwd=here, limit=_OFFERED))
+    known = {session.id for session in of_here}
+    others = [it for it in store.sessions(Page(limit=2 * _OFFERED)) if it.id not in known]
+    return [*of_here, *others][:_OFFERED]

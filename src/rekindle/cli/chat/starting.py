@@ -1,0 +1,42 @@
+"""Starting the chat, once it is known with whom. What is heavy is imported here, and late."""
+
+import argparse
+import asyncio
+import sys
+
+from rekindle.cli.chat.opening import Place
+from rekindle.cli.looks import detail_of
+from rekindle.core.transcript import Transcript
+from rekindle.errors import UsageError
+
+_TURNS_SHOWN = 10
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """Let it be said how much of the conversation to show before the chat."""
+    parser.add_argument(
+        "--history",
+        type=int,
+        default=_TURNS_SHOWN,
+        metavar="N",
+        help="show the last N turns first (default: %(default)d)",
+    )
+
+
+def check_terminal(command: str) -> None:
+    """Raise UsageError where nobody can type or read."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            f"rekindle {command} is a chat, and needs a terminal: `rekindle prompt` needs none"
+        )
+
+
+def chat(arguments: argparse.Namespace, place: Place, record: Transcript) -> int:
+    """Chat in the terminal; return the exit code."""
+    from rekindle.cli.chat.conversation import Chat
+    from rekindle.cli.pretty import make_console
+    from rekindle.cli.pretty_paper import Terminal
+
+    paper = Terminal(make_console(no_color=arguments.no_color))
+    talk = Chat(place, paper, detail_of(arguments), record, no_color=arguments.no_color)
+    return asyncio.run(talk.run(max(0, getattr(arguments, "history", 0))))

@@ -1,0 +1,75 @@
+"""Which session is meant: by its id, its title, or as the last one used."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+
+from rekindle.cli.reading import short_id
+from rekindle.cli.words import folder, one_line, title
+from rekindle.errors import StoreError, UsageError
+from rekindle.model import Page, Session
+from rekindle.store.base import Store
+
+_SESSIONS_A_PAGE = 500
+_MOST_TOLD = 10
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Let a session be chosen otherwise than by its id."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--last", action="store_true", help="the last used session: of this folder, else of all"
+    )
+    choice.add_argument("--title", metavar="TEXT", help="the one whose title has this text in it")
+
+
+def choose(store: Store, session_id: str | None, *, last: bool, words: str | None) -> Session:
+    """Return the session that is meant. Raises UsageError, StoreError."""
+    if (session_id is not None) + last + (words is not None) != 1:
+        raise UsageError("which session? give the beginning of its id, --last, or --title TEXT")
+    if session_id is not None:
+        return store.find(session_id)
+    return last_used(store) if last else by_title(store, words or "")
+
+
+def last_used(store: Store) -> Session:
+    """Return the session that was used last: in this folder, else anywhere. Raises StoreError."""
+    here = os.getcwd()  # noqa: PTH109 - as editors spell it
+    found = store.sessions(Page(cwd=here, limit=1))
+    if found:
+        return found[0]
+    found = store.sessions(Page(limit=1))
+    if not found:
+        raise StoreError("no session is recorded yet: `rekindle new -- COMMAND` starts one")
+    where = folder(found[0])
+    print(f"rekindle: no session of this folder; the last of all is of {where}", file=sys.stderr)
+    return found[0]
+
+
+def by_title(store: Store, words: str) -> Session:
+    """Return the one session whose title has these words in it. Raises StoreError."""
+    if not words.strip():
+        raise UsageError("--title needs some text of the title")
+    wanted = words.casefold()
+    found = [it for it in _all(store) if it.title and wanted in it.title.casefold()]
+    if not found:
+        raise StoreError(f"no session's title has {words!r} in it: `rekindle list` shows them")
+    if len(found) > 1:
+        raise StoreError(_several(store, words, found))
+    return found[0]
+
+
+def _several(store: Store, words: str, found: list[Session]) -> str:
+    lines = [f"  {short_id(store, it.id)}  {title(it)}" for it in found[:_MOST_TOLD]]
+    if len(found) > _MOST_TOLD:
+        lines.append(f"  … and {len(found) - _MOST_TOLD} more")
+    what = f"{len(found)} titles have {one_line(words)!r} in them: give more of it, or an id"
+    return "\n".join([what, *lines])
+
+
+def _all(store: Store) -> Iterator[Session]:
+    before: tuple[int, str] | None = None
+    while page := store.sessions(Page(limit=_SESSIONS_A_PAGE, before=before, with_archived=True)):
+        yield from page
+        before = (page[-1].updated_us, page[-1].id)

@@ -1,0 +1,46 @@
+"""Start a session with an agent, in a chat. It is recorded, and `rekindle resume` goes on.
+
+Without COMMAND it is the agent that was last used in this folder, else the last used of all.
+
+example:
+  rekindle new -- opencode acp
+"""
+
+import argparse
+from pathlib import Path
+
+from rekindle.cli.arguments import add_command_after_dashes
+from rekindle.cli.chat.opening import Place, recorded_command
+from rekindle.cli.chat.starting import chat, check_terminal
+from rekindle.cli.choosing import last_used
+from rekindle.cli.looks import add_detail, add_no_color
+from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.core.transcript import Transcript
+from rekindle.errors import UsageError
+from rekindle.store.location import locate
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_command_after_dashes(parser)
+    parser.usage = "rekindle new [OPTIONS] [-- COMMAND …]"
+    add_store_option(parser)
+    parser.add_argument("--cwd", default=".", metavar="DIR", help="its folder (default: this one)")
+    add_detail(parser)
+    add_no_color(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Chat."""
+    check_terminal("new")
+    cwd = Path(arguments.cwd).expanduser().absolute()
+    if not cwd.is_dir():
+        raise UsageError(f"there is no folder {cwd}")
+    command = tuple(arguments.command) or _last_command(arguments)
+    place = Place(command=command, cwd=str(cwd), store=locate(arguments.store))
+    return chat(arguments, place, Transcript())
+
+
+def _last_command(arguments: argparse.Namespace) -> tuple[str, ...]:
+    with open_for_reading(arguments.store) as store:
+        return recorded_command(last_used(store))

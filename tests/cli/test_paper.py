@@ -1,0 +1,47 @@
+"""Text that comes in bits, filled into lines on a terminal."""
+
+import re
+
+from hypothesis import given, strategies as st
+
+from rekindle.cli.pretty_paper import Filling
+
+WIDTH = 20
+BACK = re.compile(r"(.*?)\x1b\[(\d+)D\x1b\[K", re.DOTALL)
+
+
+def printed(bits: list[str], indent: int = 0) -> str:
+    """Return what is on the screen in the end."""
+    filling = Filling(WIDTH, indent)
+    screen = ""
+    for piece in map(filling.feed, bits):
+        rest = piece
+        while found := BACK.match(rest):
+            screen = (screen + found[1])[: -int(found[2])]
+            rest = rest[found.end() :]
+        screen += rest
+    return "\n".join(line.rstrip() for line in screen.split("\n"))
+
+
+def test_lines_are_broken_between_words_however_the_text_is_cut() -> None:
+    expected = "The quick brown fox\njumps over the lazy\ndog."
+    text = "The quick brown fox jumps over the lazy dog."
+    assert printed([text]) == printed(list(text)) == expected
+
+
+def test_a_word_is_printed_before_its_end_is_seen() -> None:
+    assert Filling(WIDTH, 0).feed("wai") == "wai"
+
+
+def test_lines_stand_to_the_right_of_their_mark() -> None:
+    assert printed(["a thought that is long\nand two"], 2) == "a thought that is\n  long\n  and two"
+
+
+@given(st.lists(st.text(alphabet="ab \n", max_size=30)))
+def test_nothing_is_lost_and_no_line_is_too_long(bits: list[str]) -> None:
+    text = "".join(bits)
+    screen = printed(bits)
+    assert screen.split() == text.split() or max(map(len, text.split())) > WIDTH
+    assert "".join(screen.split()) == "".join(text.split())
+    longest = max([WIDTH, *map(len, text.split())])
+    assert all(len(line) <= longest for line in screen.split("\n"))

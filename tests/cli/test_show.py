@@ -1,0 +1,323 @@
+"""`rekindle show` as one reads it: folded and unfolded, on paper, on a terminal, and live."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+from acp import PATIENCE, REKINDLE
+from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Titled, TitleSource
+from rekindle.store.sqlite import SqliteStore
+
+S = "ses_1"
+AT = 1_700_000_000_000_000
+SECOND = 1_000_000
+
+
+def entry(kind: Kind, message: object, at_us: int = AT) -> Stretch:
+    side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
+    data = json.dumps(message).encode()
+    return Stretch(session_id=S, side=side, kind=kind, at_us=at_us, data=data)
+
+
+def update(kind: str, /, **fields: object) -> Stretch:
+    told = {"sessionUpdate": kind, **fields}
+    return entry(Kind.UPDATE, {"params": {"sessionId": S, "update": told}})
+
+
+def said(words: str) -> Stretch:
+    return update("agent_message_chunk", content=text(words))
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+def prompt(number: int, words: str) -> Stretch:
+    return entry(Kind.PROMPT, {"id": number, "params": {"prompt": [text(words)]}})
+
+
+def answer(number: int, reason: str = "end_turn", at_us: int = AT) -> Stretch:
+    return entry(Kind.ANSWER, {"id": number, "result": {"stopReason": reason}}, at_us)
+
+
+DIFF = {"type": "diff", "path": "/p/a", "oldText": "one\ntwo\n", "newText": "one\n2\n"}
+PATCH = {
+    "type": "diff",
+    "changes": [{"operation": "modify", "path": "/p/b"}],
+    "patch": {
+        "format": "git_patch",
+        "text": "diff --git a/b b/b\nindex 1..2\n--- a/b\n+++ b/b\n@@ -7 +7 @@\n--- x\n+++ y\n",
+    },
+}
+CONVERSATION = [
+    Opened(session_id=S, at_us=AT, agent=AgentIdentity(name="Agent"), cwd="/p"),
+    Titled(session_id=S, at_us=AT, source=TitleSource.USER, title="A title"),
+    prompt(1, "Hello"),
+    update("agent_thought_chunk", content=text("First.\nSecond.")),
+    update(
+        "tool_call",
+        toolCallId="r",
+        title="Read a",
+        status="completed",
+        rawInput={"path": "a"},
+        content=[{"type": "content", "content": text("one\ntwo\n")}],
+    ),
+    update("tool_call", toolCallId="e", title="Edit a", status="failed", content=[DIFF, PATCH]),
+    said("# Well\n\nThis is **bold** and [a link](https://example.org).\n"),
+    answer(1, at_us=AT + 75 * SECOND),
+    prompt(2, "And then?"),
+    said("Nothing."),
+    answer(2, "refusal"),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write(CONVERSATION)
+    return path
+
+
+def show(store: Path, *options: str) -> list[str]:
+    done = subprocess.run(
+        [*REKINDLE, "show", "--store", store, *options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=os.environ | {"TZ": "UTC"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_thoughts_and_tools_are_folded_and_diffs_are_shown(store: Path) -> None:
+    assert show(store, S) == [
+        "A title",
+        "ses_1 · Agent · /p",
+        "",
+        "── turn 1 · 2023-11-14 22:13 · 1 min 15 s ──",
+        "> Hello",
+        "~ First. …",
+        "✓ Read a",
+        "✗ Edit a",
+        "   one",
+        "  -two",
+        "  +2",
+        "  b/b",
+        "  @@ -7 +7 @@",
+        "  --- x",
+        "  +++ y",
+        "# Well",
+        "",
+        "This is **bold** and [a link](https://example.org).",
+        "",
+        "── turn 2 · 2023-11-14 22:13 ──",
+        "> And then?",
+        "Nothing.",
+        "(refusal)",
+    ]
+
+
+def test_thoughts_and_tools_can_be_unfolded_or_hidden(store: Path) -> None:
+    whole = show(store, S, "--thoughts", "--tools")
+    assert whole[5:7] == ["~ First.", "~ Second."]
+    assert whole[7:11] == ["✓ Read a", '  ← {"path": "a"}', "  → one", "  → two"]
+    without = show(store, S, "--no-thoughts", "--no-tools")
+    assert without[4:6] == ["> Hello", "# Well"]
+
+
+def test_one_turn_can_be_chosen(store: Path) -> None:
+    for options in (["--turn", "2"], ["--turn", "-1"], ["--last"]):
+        assert show(store, S, *options)[3:] == [
+            "── turn 2 · 2023-11-14 22:13 ──",
+            "> And then?",
+            "Nothing.",
+            "(refusal)",
+        ]
+    (turn,) = json.loads("\n".join(show(store, S, "--turn", "1", "--json")))["conversation"]
+    assert turn["turn"] == 1
+
+
+@pytest.mark.parametrize("number", ["0", "3", "-3"])
+def test_a_turn_that_is_not_there_is_an_error(store: Path, number: str) -> None:
+    done = subprocess.run(
+        [*REKINDLE, "show", "--store", store, S, "--turn", number],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    words = f"rekindle: no turn {number} in this session: its turns are 1 to 2\n"
+    assert done.stderr == words
+
+
+def test_a_session_can_be_chosen_by_its_title_or_as_the_last(store: Path) -> None:
+    assert show(store, "--title", "TITLE")[1] == "ses_1 · Agent · /p"
+    done = subprocess.run(
+        [*REKINDLE, "show", "--store", store, "--last"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.stdout.startswith("A title\n")
+    assert "── turn 1" in done.stdout
+    assert done.stderr == "rekindle: no session of this folder; the last of all is of /p\n"
+
+
+def test_the_entries_are_shown_as_they_were_on_the_wire(store: Path) -> None:
+    lines = [it.data.decode() for it in CONVERSATION if isinstance(it, Stretch)]
+    assert show(store, S, "--raw") == lines
+    assert show(store, S, "--raw", "--turn", "1") == lines[:6]
+    assert show(store, S, "--raw", "--last") == lines[6:]
+
+
+# -- on a terminal --------------------------------------------------------------------------
+
+
+def shown(store: Path, *options: str, rows: int = 100, **environ: str) -> Terminal:
+    with Terminal("show", "--store", store, S, *options, rows=rows, **environ) as terminal:
+        assert terminal.end() == 0
+        return terminal
+
+
+def test_a_terminal_gets_markdown_and_colours(store: Path) -> None:
+    terminal = shown(store)
+    assert "This is bold and a link (https://example.org)." in terminal.shown
+    assert "\x1b[32m+2" in terminal.raw
+    assert "\x1b[31m-two" in terminal.raw
+    assert "\x1b]8;" not in terminal.raw
+
+
+@pytest.mark.parametrize(("options", "environ"), [(["--no-color"], {}), ([], {"NO_COLOR": "1"})])
+def test_colours_can_be_left_out(store: Path, options: list[str], environ: dict[str, str]) -> None:
+    terminal = shown(store, *options, **environ)
+    assert "This is bold and a link" in terminal.shown
+    for colour in range(30, 38):
+        assert f"\x1b[{colour}m" not in terminal.raw
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "\x1b]0;owned\x07",
+        "&#27;[31m &#x9b;2J",
+        "`\x1b[2J`",
+        "```\n\x1b[2J\n```",
+        "[\x1b[2J](http://x)",
+        "| \x1b[2J |\n|---|\n| \x9b2J |",
+        "&#x202e;evil",
+    ],
+)
+def test_nothing_that_an_agent_says_reaches_the_terminal_as_a_command(
+    tmp_path: Path, words: str
+) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], said(f"[bold]x[/bold] {words}")])
+    terminal = shown(path)
+    for harmful in ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\u202e"):
+        assert harmful not in terminal.raw
+    assert "[bold]x[/bold]" in terminal.shown
+
+
+def test_a_pager_is_started_only_for_what_is_longer_than_the_screen(store: Path) -> None:
+    pager = {"PAGER": "sed s/^/paged:/"}
+    assert "paged:" not in shown(store, **pager).shown
+    assert "paged:" in shown(store, rows=10, **pager).shown
+    assert "paged:" not in shown(store, "--no-pager", rows=10, **pager).shown
+    assert "Nothing." in shown(store, rows=10, PAGER="no-such-pager").shown
+
+
+def test_leaving_the_pager_early_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], *[said(f"{'x ' * 500}\n")] * 1000])
+    assert shown(path, rows=10, PAGER="head -n 5").shown.count("\n") == 5
+
+
+# -- as it happens --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def following(store: Path) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [*REKINDLE, "show", "--store", store, S, "--last", "--follow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_session_is_followed_as_it_happens(
+    store: Path, following: "subprocess.Popen[str]"
+) -> None:
+    assert following.stdout
+    assert following.stderr
+    assert [following.stdout.readline() for _ in range(7)][-1] == "(refusal)\n"
+    call = {"toolCallId": "t", "title": "Run it"}
+    with SqliteStore(store) as opened:
+        opened.write([prompt(3, "Go on"), said("I "), said("do.\n")])
+        assert [following.stdout.readline() for _ in range(4)][2:] == ["> Go on\n", "I do.\n"]
+        opened.write([update("tool_call", status="pending", **call)])
+        opened.write([update("tool_call_update", status="completed", **call)])
+        assert following.stdout.readline() == "✓ Run it\n"
+        opened.write([update("plan", entries=[{"content": "Do it", "status": "completed"}])])
+        assert following.stdout.readline() == "  [x] Do it\n"
+        opened.write([answer(3, "max_tokens")])
+        assert following.stdout.readline() == "(max_tokens)\n"
+    following.send_signal(signal.SIGINT)
+    assert following.wait(PATIENCE) == 130
+    assert following.stderr.read() == ""
+
+
+def test_a_turn_that_is_going_on_is_followed_from_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], said("One, ")])
+        with Terminal("show", "--store", path, S, "--follow") as terminal:
+            terminal.wait_for("One,")
+            opened.write([said("two.")])
+            opened.write([answer(1)])
+            assert "One, two." in terminal.wait_for("two.")
+            terminal.type("\x03")
+            assert terminal.end() == 130
+            assert "Traceback" not in terminal.shown
+
+
+def test_lines_are_followed_too(store: Path) -> None:
+    command = [*REKINDLE, "show", "--store", store, S, "--raw", "--follow"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        for _ in range(9):
+            process.stdout.readline()
+        with SqliteStore(store) as opened:
+            opened.write([said("more")])
+        assert b"more" in process.stdout.readline()
+        process.kill()
+
+
+def test_a_reader_who_leaves_ends_the_following(store: Path) -> None:
+    command = [*REKINDLE, "show", "--store", store, S, "--follow"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        with SqliteStore(store) as opened:
+            opened.write([prompt(3, "Go on")])
+        assert process.wait(PATIENCE) == 141
+        assert process.stderr.read() == b""
