@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+import command_line
 import lines
 from client import Client, WrongResult
 from memory import held_mb
@@ -39,7 +40,10 @@ def load(_: str, store: Path, chunks: int) -> Figures:
 
 
 def list_pages(_: str, store: Path, sessions: int) -> Figures:
-    """List pages of many sessions, of all and of one folder; return the slowest, in ms."""
+    """List pages of many sessions, of all and of one folder; return the slowest, in ms.
+
+    Also list the first page with `rekindle list`, on a terminal and through a pipe.
+    """
     with SqliteStore(store) as db:
         for start in range(0, sessions, _A_COMMIT):
             db.write([it for n in range(start, start + _A_COMMIT) for it in _session(n)])
@@ -49,7 +53,9 @@ def list_pages(_: str, store: Path, sessions: int) -> Figures:
             for cwd in (None, f"{_FOLDER}/7")
             for before in (None, middle)
         ]
-        return {"ms": max(_middle_ms(db, page) for page in pages)}
+        slowest = max(_middle_ms(db, page) for page in pages)
+    commands = {how: command_line.list_ms(store, how) for how in ("terminal", "pipe")}
+    return {"ms": slowest, **commands}
 
 
 def _middle_ms(db: SqliteStore, page: Page) -> float:

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import lifecycle
 import measures
+import searching
 import translation
 from client import WrongResult
 from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread
@@ -36,19 +37,22 @@ class Extent:
     shared: int = 400_000
     loaded: int = 50_000
     sessions: int = 100_000
+    searched: int = 1_000_000
 
     def __str__(self) -> str:
         return (
             f"{self.rounds} rounds of {self.chunks:,} chunks, {self.flushed:,} flushed ones, "
             f"{self.results:,} tool results and {self.asks:,} round trips; {self.starts} of "
             f"starts; {self.long_rounds} of {self.long:,} chunks, and of {self.shared:,} by one "
-            f"writer and by eight; loads of {self.loaded:,} and {self.long:,} chunks."
+            f"writer and by eight; loads of {self.loaded:,} and {self.long:,} chunks; "
+            f"searches among {self.searched:,} messages."
         )
 
 
 _QUICK = Extent(
     rounds=3, chunks=50_000, flushed=20_000, results=500, asks=300, starts=5,
     long_rounds=1, long=200_000, shared=40_000, loaded=50_000, sessions=20_000,
+    searched=20_000,
 )  # fmt: skip
 
 
@@ -79,6 +83,7 @@ def _rows(extent: Extent) -> Iterator[Row]:
     yield from _writers(extent)
     yield from _lifecycle(extent)
     yield from _translation(extent)
+    yield from _searching(extent)
 
 
 def _streaming(extent: Extent) -> Iterator[Row]:
@@ -161,7 +166,7 @@ def _writers(extent: Extent) -> Iterator[Row]:
 
 
 def _lifecycle(extent: Extent) -> Iterator[Row]:
-    most_s, most_updates, most_mb, most_ms = 0.5, 60, 150, 5
+    most_s, most_updates, most_mb, most_ms, most_list_ms = 0.5, 60, 150, 5, 150
     rekindle = ("rekindle",)
     figures = _take_turns(extent.rounds, lifecycle.load, extent.loaded, setups=rekindle)
     taken, updates = figures["seconds"]["rekindle"], max(figures["updates"]["rekindle"])
@@ -182,6 +187,11 @@ def _lifecycle(extent: Extent) -> Iterator[Row]:
     slowest = figures["ms"]["rekindle"][0]
     bar = Bar(f"at most {most_ms} ms", number(slowest), slowest <= most_ms)
     yield Row(f"a page of `session/list` among {extent.sessions:,}, ms", figures["ms"], bar)
+    for how in ("terminal", "pipe"):
+        taken = figures[how]["rekindle"][0]
+        bar = Bar(f"at most {most_list_ms} ms", number(taken), taken <= most_list_ms)
+        what = f"`rekindle list` among {extent.sessions:,}, {how}, ms"
+        yield Row(what, figures[how], bar)
 
 
 def _translation(extent: Extent) -> Iterator[Row]:
@@ -207,6 +217,20 @@ def _translation(extent: Extent) -> Iterator[Row]:
         yield Row(f"{name} of a version {same} agent passed on, 1/s", {"rekindle": passed})
         to = f"{name} translated for a version {other} client, 1/s"
         yield Row(to, {"rekindle": translated}, bar)
+
+
+def _searching(extent: Extent) -> Iterator[Row]:
+    most_ms = 100
+    figures = _take_turns(1, searching.look, extent.searched, setups=("rekindle",))
+    for name in searching.QUERIES:
+        (taken,) = figures[name]["rekindle"]
+        bar = Bar(f"at most {most_ms} ms", number(taken), taken <= most_ms)
+        yield Row(f"search for {name} among {extent.searched:,} messages, ms", figures[name], bar)
+    yield Row("index of them, built at once, s", figures["build"])
+    yield Row("its size, MB", figures["mb"])
+    yield Row("size of the store, MB", figures["store_mb"])
+    yield Row("index brought up to date after a turn, ms", figures["a_turn"])
+    yield Row("the same when there is nothing new, ms", figures["nothing_new"])
 
 
 def _take_turns(

@@ -1,6 +1,11 @@
 import pytest
+from hypothesis import settings
 
 import schema
+
+# How long an example takes says more about the machine than about what is tested.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

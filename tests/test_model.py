@@ -1,6 +1,7 @@
 import pytest
+from msgspec.structs import replace
 
-from rekindle.model import AgentIdentity, Kind, Side, Stretch
+from rekindle.model import AgentIdentity, Kind, Session, Side, Stretch
 
 
 def test_each_side_has_a_peer() -> None:
@@ -22,3 +23,26 @@ def test_a_line_of_a_stretch_has_no_newline() -> None:
     assert stretch(b"", 1).lines == [b""]
     with pytest.raises(ValueError, match="newline"):
         stretch(b"a\nb", 1)
+
+
+def test_a_purged_session_is_a_deleted_one_with_nothing_in_it() -> None:
+    purged = Session(
+        id="s",
+        agent_session_id="s",
+        agent=AgentIdentity(),
+        cwd=None,
+        directories=(),
+        title=None,
+        title_source=None,
+        created_us=1,
+        updated_us=1,
+        parent_id=None,
+        archived_us=None,
+        deleted_us=1,
+        last_seq=0,
+        turns=0,
+        messages=0,
+    )
+    assert purged.is_purged
+    for told in ({"deleted_us": None}, {"cwd": "/p"}, {"turns": 1}, {"messages": 1}):
+        assert not replace(purged, **told).is_purged

@@ -3,6 +3,7 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── AgentNotStarted         the agent's command could not be run
+├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
 │   ├── AgentRefused        the agent answered with an error
 │   │   └── AuthRequired    it wants the user to log in first
@@ -17,6 +18,7 @@ RekindleError
     ├── SessionNotFound     no session has that id
     ├── SessionAmbiguous    several sessions begin with that id
     ├── SessionInUse        another process drives it
+    ├── SessionDeleted      it was deleted, and can be brought back
     └── SessionPurged       nothing is left of it
 
 Messages name the thing and the remedy, in lower case and without a full stop.
@@ -40,6 +42,10 @@ class AgentNotStarted(RekindleError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class FileUnclear(RekindleError):
+    """An editor's file cannot be changed without doubt about the outcome; it was left as it is."""
 
 
 class ClientError(RekindleError):
@@ -155,6 +161,15 @@ class SessionInUse(StoreError):
     def __init__(self, session_id: str, pid: int, host: str) -> None:
         super().__init__(
             f"session {session_id} is in use by process {pid} on {host}: close it first"
+        )
+
+
+class SessionDeleted(StoreError):
+    """The session was deleted; it can be brought back."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {session_id} is deleted: `rekindle undelete {session_id}` brings it back"
         )
 
 

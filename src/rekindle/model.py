@@ -167,6 +167,14 @@ class Deleted(Struct, frozen=True, kw_only=True):
     at_us: int
 
 
+class Archived(Struct, frozen=True, kw_only=True):
+    """The session was put away, or taken out again: it is kept, and not listed by default."""
+
+    session_id: str
+    at_us: int
+    is_archived: bool = True
+
+
 class Forked(Struct, frozen=True, kw_only=True):
     """A session was made whose record begins with another's, up to that entry.
 
@@ -179,7 +187,7 @@ class Forked(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-Change = Stretch | Opened | Titled | Tallied | Deleted | Forked
+Change = Stretch | Opened | Titled | Tallied | Deleted | Archived | Forked
 """What can be written to a store."""
 
 
@@ -224,17 +232,66 @@ class Session(Struct, frozen=True, kw_only=True):
         """Whether no client has opened it: a sub-agent's, or one that was never told whole."""
         return self.cwd is None
 
+    @property
+    def is_purged(self) -> bool:
+        """Whether nothing is left but that it was deleted."""
+        return self.deleted_us is not None and self.is_stray and not self.turns + self.messages
+
+
+class Standing(StrEnum):
+    """How it stands with a session now."""
+
+    LIVE = "live"
+    """A process drives it."""
+    INTERRUPTED = "interrupted"
+    """No process drives it, and its last turn has no end."""
+    IDLE = "idle"
+    """Neither."""
+
+
+class Sum(Struct, frozen=True, kw_only=True):
+    """How much there is in some sessions."""
+
+    sessions: int = 0
+    turns: int = 0
+    messages: int = 0
+
+
+class Overview(Struct, frozen=True, kw_only=True):
+    """What a store has in all, of the sessions that were opened by a client, and not deleted."""
+
+    whole: Sum
+    archived: int
+    deleted: int
+    """How many were deleted and can be brought back."""
+    first_us: int | None
+    """When the first of them was made."""
+    last_us: int | None
+    """When one of them was last used."""
+    agents: dict[str, Sum]
+    """By the name that an agent gives itself, else its program's; "" where neither is known."""
+    weeks: dict[int, Sum]
+    """By the Monday, in UTC, of the week in which a session was made."""
+    size: int
+    """How many bytes the store takes."""
+    unused: int
+    """How many of them hold nothing, and can be given back."""
+
 
 class Page(Struct, frozen=True, kw_only=True):
     """Which sessions to list. None and False mean: no matter."""
 
     cwd: str | None = None
+    under: tuple[str, ...] = ()
+    """Folders: sessions of these, and of those below them."""
     agent: str | None = None
     """The name that the agent gives itself, or its program's; upper case or lower is the same."""
     limit: int = 50
     before: tuple[int, str] | None = None
     """`(updated_us, id)` of the last session of the page before this one."""
     with_archived: bool = False
+    archived: bool = False
+    """Only those that are archived."""
     deleted: bool = False
     """Those that were deleted, instead of those that are there."""
     with_strays: bool = False

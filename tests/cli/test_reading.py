@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from acp import PATIENCE, REKINDLE
+from rekindle.cli import COMMANDS
 from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Tallied, Titled, TitleSource
 from rekindle.store.sqlite import SqliteStore
 
@@ -132,6 +133,7 @@ def test_the_json_of_a_session_is_complete(store: Path) -> None:
         "turns": 1,
         "messages": 1,
         "entries": 9,
+        "state": "idle",
     }
 
 
@@ -236,11 +238,12 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "list", "show", "example-agent"])
-def test_every_command_has_help_with_an_example(command: str) -> None:
-    done = cli(command, "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_short_help_with_an_example(command: str) -> None:
+    done = cli(command, "--help", COLUMNS="100")
     assert done.returncode == 0
-    assert "example:" in done.stdout
+    assert "\nexample:\n  rekindle " in done.stdout
+    assert len(done.stdout.splitlines()) <= 45
 
 
 def test_the_version_is_told() -> None:

@@ -297,6 +297,21 @@ def test_a_turn_that_is_going_on_is_followed_from_where_it_is(tmp_path: Path) ->
             assert "Traceback" not in terminal.shown
 
 
+def test_a_terminal_that_knows_only_text_gets_only_text(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], said("One ")])
+        with Terminal("show", "--store", path, S, "--follow", TERM="dumb") as terminal:
+            terminal.wait_for("One")
+            call = {"toolCallId": "t", "title": "Run it"}
+            opened.write([said("word " * 40), update("tool_call", status="pending", **call)])
+            opened.write([update("tool_call_update", status="completed", **call), answer(1)])
+            terminal.wait_for("✓ Run it")
+            assert "\x1b" not in terminal.raw
+            terminal.type("\x03")
+            assert terminal.end() == 130
+
+
 def test_lines_are_followed_too(store: Path) -> None:
     command = [*REKINDLE, "show", "--store", store, S, "--raw", "--follow"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,23 @@ def test_transcript(path: Path, *, update: bool) -> None:
     assert played == script
 
 
+def test_after_a_fault_with_one_line_all_others_go_their_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
+    lines = [update % b"one", b'{"method":"x"}', update % b"two"]
+    relay = Relay(Settings())
+    with monkeypatch.context() as patch:
+        patch.setattr(Recording, "notification", fail)
+        step = relay.receive(Side.AGENT, b"\n".join(lines), 1)
+    assert step.to_client == lines
+    assert {change.session_id for change in step.changes} == {"one", "two"}
+    assert [it.quote for it in step.complaints] == ["RuntimeError('a fault')"]
+
+
 def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a fault")
@@ -25,9 +43,9 @@ def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.Monke
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
     relay = Relay(Settings())
     with monkeypatch.context() as patch:
-        patch.setattr(Recording, "notification", fail)
+        patch.setattr(Recording, "finish", fail)
         with pytest.raises(RuntimeError):
-            relay.receive(Side.AGENT, update % b"lost" + b'\n{"method":"x"}', 1)
+            relay.receive(Side.AGENT, update % b"lost", 1)
     relay.recover()
     changes = relay.receive(Side.AGENT, update % b"kept", 2).changes
     assert {change.session_id for change in changes} == {"kept"}
@@ -46,6 +64,41 @@ def test_a_fault_in_a_flow_is_told_and_the_client_is_answered(
     answer, told = book.out
     assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
     assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
+
+
+def test_a_fault_in_a_replay_is_told_and_the_client_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> Iterator[object]:
+        raise RuntimeError("a fault")
+        yield
+
+    book = playbook.Playbook()
+    monkeypatch.setattr("rekindle.core.opening.replay", fail)
+    book.do_agent("Fake load")
+    book.do_open("s1")
+    params = '{"sessionId":"s1","cwd":"/p","mcpServers":[]}'
+    book.receive(Side.CLIENT, [f'{{"id":1,"method":"session/load","params":{params}}}'])
+    answer, told = book.out
+    assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
+    assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
+
+
+def test_between_versions_a_line_that_could_not_be_translated_is_not_passed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    book = playbook.Playbook()
+    book.do_speaks("1 2")
+    book.do_agent("Fake")
+    book.do_open("s1")
+    monkeypatch.setattr("rekindle.core.from_agent.update_for_client", fail)
+    update = '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{}}'
+    line = f'{{"method":"session/update","params":{{"sessionId":"s1","update":{update}}}}}'
+    book.receive(Side.AGENT, [line])
+    assert book.out == ["!  a fault in Rekindle, please report it: RuntimeError('a fault')"]
 
 
 def test_the_runner_can_tell_whether_an_agent_owes_an_answer_and_can_come_back() -> None:

@@ -4,6 +4,8 @@ import base64
 import json
 from typing import Any
 
+from rekindle.core.cursors import turns_from
+from rekindle.core.items import ToolCall
 from rekindle.core.replay_v2 import replay_v2
 from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
@@ -94,3 +96,25 @@ def test_a_name_for_nothing_is_no_name() -> None:
     named = (Kind.NAMED, {"kind": "odd", "messageId": "n"})
     chunk = update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "x"})
     assert told(folded(named, chunk))[0]["messageId"] == "rekindle-2"
+
+
+def test_what_was_missed_is_also_what_a_terminal_showed_and_what_was_cut_off() -> None:
+    def since(transcript: Transcript, seq: int) -> list[str]:
+        turns = turns_from({"type": "_rekindle_seq", "seq": seq}, transcript)
+        return [item.id for turn in turns for item in turn.items if isinstance(item, ToolCall)]
+
+    shown = [{"type": "terminal", "terminalId": "x"}]
+    done = {"status": "completed"}
+    entries = [
+        PROMPT,
+        update(sessionUpdate="tool_call_update", toolCallId="a", content=shown, **done),
+        update(sessionUpdate="tool_call_update", toolCallId="b", status="in_progress"),
+        update(sessionUpdate="tool_call_update", toolCallId="c", **done),
+        update(sessionUpdate="terminal_output_chunk", terminalId="x", data="eA=="),
+        update(sessionUpdate="state_update", state="idle", stopReason="end_turn"),
+    ]
+    transcript = folded(*entries, protocol=2)
+    assert since(transcript, 5) == ["a", "b"]
+    assert since(transcript, 6) == ["b"]
+    assert since(transcript, 7) == []
+    assert since(folded(*entries[:-1], protocol=2), 6) == ["b"]

@@ -341,3 +341,18 @@ def test_from_version_2_on_null_takes_away_what_was_told_beside() -> None:
     assert meta(2, {"a": 1}, None) == {}
     assert meta(1, {"a": 1}, {"a": None}) == {"a": None}
     assert meta(1, {"a": 1}, None) == {"a": 1}
+
+
+def test_a_prompt_that_waits_begins_its_turn_when_it_is_said_back() -> None:
+    def asked(number: int, words: str) -> Entry:
+        params = {"prompt": [{"type": "text", "text": words}]}
+        return entry(Kind.PROMPT, {"id": number, "params": params}, 2)
+
+    echo = {"sessionUpdate": "user_message", "messageId": "u2", "content": []}
+    echo["content"] = [{"type": "text", "text": "B"}]
+    transcript = Transcript()
+    for it in (asked(1, "A"), asked(2, "B"), update("agent_message", 2, messageId="m")):
+        transcript.add(it)
+    assert [len(turn.items) for turn in transcript.turns] == [2]
+    transcript.add(entry(Kind.ECHO, {"params": {"update": echo}}, 2))
+    assert said(transcript)[1:] == [[("user", "u2", "B")]]

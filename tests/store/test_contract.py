@@ -1,17 +1,18 @@
 """What `store/base.py` specifies, asked of every store."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     NOBODY,
     AgentIdentity,
+    Archived,
     Claimed,
     Deleted,
     Entry,
@@ -32,13 +33,6 @@ from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite import SqliteStore
 
 NOW = 1_700_000_000_000_000
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "s.db")
-    with opened:
-        yield opened
 
 
 def stretch(
@@ -405,6 +399,11 @@ class AsTheModelDoes(RuleBasedStateMachine):
         for store in (self.real, self.model):
             store.write([Deleted(session_id=session, at_us=at_us)])
 
+    @rule(session=SESSIONS, at_us=TIMES, is_archived=st.booleans())
+    def archive(self, session: str, at_us: int, *, is_archived: bool) -> None:
+        for store in (self.real, self.model):
+            store.write([Archived(session_id=session, at_us=at_us, is_archived=is_archived)])
+
     @rule(session=SESSIONS, turns=st.integers(0, 3), messages=st.integers(0, 3))
     def tally(self, session: str, turns: int, messages: int) -> None:
         for store in (self.real, self.model):
@@ -423,9 +422,13 @@ class AsTheModelDoes(RuleBasedStateMachine):
 
     @invariant()
     def both_tell_the_same(self) -> None:
-        everything = [Page(with_strays=True, deleted=deleted) for deleted in (False, True)]
-        for page in (Page(), Page(deleted=True, limit=2), *everything):
+        everything = [
+            Page(with_strays=True, with_archived=True, deleted=deleted) for deleted in (False, True)
+        ]
+        for page in (Page(), Page(deleted=True, limit=2), Page(archived=True), *everything):
             assert self.real.sessions(page) == self.model.sessions(page)
+        whole, model = self.real.overview(), self.model.overview()
+        assert replace(whole, size=0, unused=0) == replace(model, size=0)
         for session in [it for page in everything for it in self.model.sessions(page)]:
             assert list(self.real.read(session.id)) == list(self.model.read(session.id))
 

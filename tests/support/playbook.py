@@ -92,6 +92,7 @@ class Playbook:
         self.client_version = self.agent_version = 1
         self.wake_us: int | None = None
         self.out: list[str] = []
+        self.told_user: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -282,6 +283,7 @@ class Playbook:
                 self.out.append(f"{mark} {line.decode()}")
                 self.sent(SIDES[mark[1]], line)
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.complaints]
+        self.told_user += [it.text for it in step.complaints]
         self.wake_us = step.wake_us
         for posed in step.questions:
             if isinstance(posed.question, StartAgent):

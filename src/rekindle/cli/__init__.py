@@ -1,19 +1,25 @@
 """The command line: one module a command, imported only when it is used.
 
-A command's module has `configure(parser)` and `main(arguments) -> int`. If it has `BEFORE_COMMAND`,
-what stands after `--` is an agent's command, and not parsed.
+A command's module has `configure(parser)` and `main(arguments) -> int`. An argument whose metavar
+is SESSION, FILE, DIR or COMMAND is completed as one by shells.
 """
 
 import argparse
 import io
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 
+from rekindle.cli.arguments import split_at_dashes
 from rekindle.errors import RekindleError, UsageError
 
 FAILURE = 1
 USAGE = 2
+MISTAKE = 70
+"""What is wrong is Rekindle itself."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -24,23 +30,56 @@ COMMANDS = {
     "resume": "go on with a session, in a chat",
     "new": "start a session, in a chat",
     "prompt": "send one prompt to a session, and print the answer",
-    "delete": "delete a session, for 30 days or for good",
-    "undelete": "bring a deleted session back",
+    "search": "look for words in all sessions",
+    "rename": "give a session a title that stays",
+    "archive": "put sessions away, without deleting them",
+    "unarchive": "take archived sessions out again",
+    "fork": "make a session that begins with another's record",
     "relocate": "tell where a moved project is now",
+    "delete": "delete sessions, for 30 days or for good",
+    "undelete": "bring deleted sessions back",
+    "prune": "delete old sessions",
+    "stats": "sessions, turns, agents, size and growth",
+    "compact": "give unused space back to the disk",
+    "reindex": "make the index for searching anew",
+    "doctor": "look whether all is well, and repair what can be",
+    "setup": "put Rekindle into an editor's configuration",
+    "completion": "let a shell complete commands, options and sessions",
     "example-agent": "a small ACP agent without a model, for trying things out",
 }
 
+HIDDEN = frozenset({"complete"})
+"""Commands that people do not type."""
+
+SPEAKERS = frozenset({"run", "example-agent"})
+"""Commands whose stdout carries the protocol."""
+
+_DEBUG = "REKINDLE_DEBUG"
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; return its exit code."""
-    argv = sys.argv[1:] if argv is None else argv
-    for stream in (sys.stdout, sys.stderr):
-        # Not every terminal can show every character; none of them is worth a failure.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    if not argv or argv[0] not in COMMANDS:
-        return _top_level(argv)
-    name, *rest = argv
+    """Run one command; return its exit code. Whatever happens, no traceback is shown."""
+    _see_that_streams_are_there()
+    try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (RekindleError, OSError) as error:
+        return _fail(error, getattr(error, "exit_code", FAILURE))
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        return _fail(_in_words(error), MISTAKE)
+
+
+def parser_of(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
+    """Return a command's module, and what reads its arguments."""
     module = import_module(f"rekindle.cli.{name.replace('-', '_')}")
     parser = argparse.ArgumentParser(
         prog=f"rekindle {name}",
@@ -48,32 +87,58 @@ def main(argv: list[str] | None = None) -> int:
         description=module.__doc__,
     )
     module.configure(parser)
-    arguments = _parse(parser, rest, is_before_command=hasattr(module, "BEFORE_COMMAND"))
+    # A command may have one of its own.
+    with suppress(argparse.ArgumentError):
+        if name not in SPEAKERS:
+            words = "no colours; so does NO_COLOR=1"
+            parser.add_argument("--no-color", nargs=0, default=False, action=_NoColour, help=words)
+    return module, parser
+
+
+def _run(argv: list[str]) -> int:
+    if argv[:1] == ["--no-color"]:
+        os.environ["NO_COLOR"] = "1"
+        argv = argv[1:]
+    if not argv or argv[0] not in {*COMMANDS, *HIDDEN}:
+        return _top_level(argv)
+    module, parser = parser_of(argv[0])
+    if argv[0] not in SPEAKERS:
+        _check_text(parser, argv[1:])
+    words, command = split_at_dashes(parser, argv[1:])
+    if command is None:
+        arguments = parser.parse_args(words)
+    else:
+        # Intermixed: words may stand on either side of options.
+        arguments = parser.parse_intermixed_args(words)
+        arguments.command = command
     try:
-        code = module.main(arguments)
-        _flush()
+        return module.main(arguments)
     except UsageError as error:
         parser.print_usage(sys.stderr)
         return _fail(error, USAGE)
-    except BrokenPipeError:
-        return _reader_left()
-    except (RekindleError, OSError) as error:
-        return _fail(error, getattr(error, "exit_code", FAILURE))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return code
 
 
-def _parse(
-    parser: argparse.ArgumentParser, words: list[str], *, is_before_command: bool
-) -> argparse.Namespace:
-    if not is_before_command:
-        return parser.parse_args(words)
-    place = words.index("--") if "--" in words else len(words)
-    # Intermixed: words may stand on either side of options.
-    arguments = parser.parse_intermixed_args(words[:place])
-    arguments.command = words[place + 1 :]
-    return arguments
+def _check_text(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """End with a complaint if an argument is no text, which no store could hold or find."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            parser.error(f"this argument is not text in UTF-8: {argument!a}")
+
+
+class _NoColour(argparse.Action):
+    """Does what the variable does, which all that prints already heeds."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,  # noqa: ARG002
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        setattr(namespace, self.dest, True)
+        os.environ["NO_COLOR"] = "1"
 
 
 def _top_level(argv: list[str]) -> int:
@@ -94,22 +159,60 @@ def _top_level(argv: list[str]) -> int:
     return USAGE
 
 
-def _flush() -> None:
-    # There is no stdout where the caller has closed it.
-    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
-        sys.stdout.flush()
+def _see_that_streams_are_there() -> None:
+    """Put something in the place of streams that the caller has closed.
+
+    A file opened later would else get the number of one, and what is printed. What stands in
+    for them here can still not be read or written, so that `run` knows that nobody is there.
+    """
+    for number, name, flags in (
+        (0, "stdin", os.O_WRONLY),
+        (1, "stdout", os.O_RDONLY),
+        (2, "stderr", os.O_RDONLY),
+    ):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                _occupy(number, flags)
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 - for as long as we run
+    for stream in (sys.stdout, sys.stderr):
+        # Not every terminal can show every character; none of them is worth a failure.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
-def _fail(error: Exception, code: int) -> int:
+def _occupy(number: int, flags: int) -> None:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+
+
+def _fail(error: Exception | str, code: int) -> int:
     from rekindle.cli.words import printable
 
-    # It may quote an agent.
-    print(f"rekindle: {printable(str(error))}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _forget_output()
+    with suppress(OSError):
+        # It may quote an agent.
+        print(f"rekindle: {printable(str(error))}", file=sys.stderr)
     return code
 
 
-def _reader_left() -> int:
-    """End as other programs do when nobody reads their output any more."""
-    # The interpreter flushes stdout when it ends, and would complain once more.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+def _in_words(error: Exception) -> str:
+    """Say of a mistake of ours what whoever repairs it has to know."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+    return (
+        f"a mistake in Rekindle: {type(error).__name__}: {error}{where}; "
+        f"please report it, best with what {_DEBUG}=1 shows"
+    )
+
+
+def _forget_output() -> None:
+    """Let nobody have what is not yet written: the interpreter would try it again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,15 +1,23 @@
-"""Delete a session. `rekindle undelete` brings it back for 30 days; then it is purged.
+"""Delete sessions. `rekindle undelete` brings them back for 30 days; then they are purged.
+
+A session that a process drives now is not deleted.
 
 example:
   rekindle delete 3f2a
-  rekindle delete 3f2a --purge-now
+  rekindle delete 3f2a 77b1 --now
 """
 
 import argparse
 
-from rekindle.cli.changing import check_not_in_use, now_us, open_for_changing
-from rekindle.cli.reading import add_session, add_store_option
-from rekindle.cli.words import one_line, title
+from rekindle.cli.changing import (
+    apply,
+    check_not_in_use,
+    find_all,
+    now_us,
+    open_for_changing,
+    tell,
+)
+from rekindle.cli.reading import add_sessions, add_store_option
 from rekindle.model import Deleted
 
 
@@ -17,21 +25,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     add_store_option(parser)
     parser.add_argument(
+        "--now",
         "--purge-now",
         action="store_true",
         help="remove for good, at once, all that was said; nothing brings it back",
     )
-    add_session(parser)
+    add_sessions(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Delete the session."""
+    """Delete the sessions: all of them, or none if one cannot be."""
     with open_for_changing(arguments.store) as store:
-        session = store.find(arguments.session)
-        check_not_in_use(store, session)
-        store.write([Deleted(session_id=session.id, at_us=now_us())], sync=True)
-        if arguments.purge_now:
-            store.purge(session.id)
-    what = "purged" if arguments.purge_now else "deleted"
-    print(f"{what} {one_line(session.id)}: {title(session)}")
+        sessions = find_all(store, arguments.sessions)
+        for session in sessions:
+            check_not_in_use(store, session)
+        at_us = now_us()
+        # One that was deleted before keeps its time, and so its 30 days.
+        there = [session for session in sessions if session.deleted_us is None]
+        apply(store, [Deleted(session_id=session.id, at_us=at_us) for session in there])
+        if arguments.now:
+            store.purge(*(session.id for session in sessions))
+    tell("purged" if arguments.now else "deleted", sessions)
     return 0

@@ -1,7 +1,11 @@
 """List recorded sessions, the last used first.
 
+On a terminal, marks tell which are live (a process drives them), which were interrupted (the
+last turn has no end) and which are archived.
+
 example:
-  rekindle list --cwd . --limit 10
+  rekindle list --here --limit 10
+  rekindle list --agent opencode --json
 """
 
 import argparse
@@ -9,52 +13,83 @@ import os
 import sys
 from typing import Any
 
+from rekindle.cli.project import folders_of_project
 from rekindle.cli.reading import add_store_option, open_for_reading, short_id
-from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, title
+from rekindle.cli.terminal import is_terminal, paint
+from rekindle.cli.words import agent_name, iso, one_line, print_json, title
 from rekindle.errors import UsageError
-from rekindle.model import Page, Session
+from rekindle.model import Page, Session, Standing
+from rekindle.store.base import Store
 
-_COLUMNS = ("ID", "USED", "AGENT", "FOLDER", "TURNS", "TITLE")
-_WIDEST_FOLDER = 30
 _MOST = 1_000_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     add_store_option(parser)
-    parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
+    place.add_argument(
+        "--here",
+        action="store_true",
+        help="only those of this project: the git repository around the current folder, or else"
+        " that folder, and all below",
+    )
     parser.add_argument("--agent", metavar="NAME", help="only sessions with this agent")
     parser.add_argument(
         "--limit", type=int, default=50, metavar="N", help="at most N (default: %(default)d)"
     )
     parser.add_argument(
+        "--all", action="store_true", help="also those that are archived, and those of sub-agents"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--archived", action="store_true", help="only those that are archived")
+    which.add_argument(
         "--deleted", action="store_true", help="those that were deleted and can be brought back"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the sessions."""
     if not 1 <= arguments.limit <= _MOST:
         raise UsageError(f"--limit must be from 1 to {_MOST}")
-    page = Page(
-        cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
-        agent=arguments.agent,
-        limit=arguments.limit,
-        deleted=arguments.deleted,
-    )
     with open_for_reading(arguments.store) as store:
-        sessions = store.sessions(page)
+        # One more than is shown tells whether there are more.
+        found = store.sessions(_page(arguments))
+        sessions = [it for it in found[: arguments.limit] if not it.is_purged]
+        standings = stand(store, sessions)
         if arguments.json:
-            print_json([describe(session) for session in sessions])
+            print_json([describe(it) | {"state": standings[it.id]} for it in sessions])
         elif not sessions:
             print("rekindle: no sessions", file=sys.stderr)
-        elif sys.stdout.isatty():
-            _print_table(sessions, [short_id(store, session.id) for session in sessions])
+        elif is_terminal():
+            _print_table(store, sessions, standings)
+            if len(found) > arguments.limit:
+                print(paint(f"the last {arguments.limit}: --limit N shows more", "dim"))
         else:
             for session in sessions:
-                print("\t".join(_row(one_line(session.id), iso(session.updated_us), session)))
+                print("\t".join(_row(session, standings[session.id])))
     return 0
+
+
+def stand(store: Store, sessions: list[Session]) -> dict[str, Standing]:
+    """Return how it stands with sessions; one that was removed just now stands still."""
+    ids = [session.id for session in sessions]
+    return dict.fromkeys(ids, Standing.IDLE) | store.standings(ids)
+
+
+def _page(arguments: argparse.Namespace) -> Page:
+    return Page(
+        cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
+        under=folders_of_project() if arguments.here else (),
+        agent=arguments.agent,
+        limit=arguments.limit + 1,
+        archived=arguments.archived,
+        with_archived=arguments.all or arguments.deleted,
+        deleted=arguments.deleted,
+        with_strays=arguments.all,
+    )
 
 
 def describe(session: Session) -> dict[str, Any]:
@@ -82,38 +117,22 @@ def describe(session: Session) -> dict[str, Any]:
     }
 
 
-def _print_table(sessions: list[Session], ids: list[str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _print_table(store: Store, sessions: list[Session], standings: dict[str, Standing]) -> None:
+    from rekindle.cli.table import Line, legend, print_table
 
-    rows = [
-        _row(id_, age(session.updated_us), session)
-        for id_, session in zip(ids, sessions, strict=True)
-    ]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, cells in zip(_COLUMNS, zip(*rows, strict=True), strict=True):
-        table.add_column(
-            name,
-            no_wrap=True,
-            overflow="ellipsis",
-            justify="right" if name == "TURNS" else "left",
-            style="dim" if name in {"USED", "FOLDER"} else "",
-            # What identifies a session is never cut; what describes it may be.
-            min_width=0 if name in {"FOLDER", "TITLE"} else max(len(name), *map(len, cells)),
-            max_width=_WIDEST_FOLDER if name == "FOLDER" else None,
-        )
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console(highlight=False).print(table)
+    lines = [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
+    print_table(lines)
+    if words := legend(lines):
+        print(paint(words, "dim"))
 
 
-def _row(shown_id: str, used: str, session: Session) -> tuple[str, ...]:
+def _row(session: Session, standing: Standing) -> tuple[str, ...]:
     return (
-        shown_id,
-        used,
+        one_line(session.id),
+        iso(session.updated_us),
         agent_name(session.agent),
-        folder(session),
+        one_line(session.cwd or "?"),
         str(session.turns),
         title(session),
+        standing.value,
     )

@@ -9,6 +9,7 @@ example:
 import argparse
 from pathlib import Path
 
+from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.opening import Place, recorded_command
 from rekindle.cli.chat.starting import chat, check_terminal
 from rekindle.cli.choosing import last_used
@@ -18,11 +19,10 @@ from rekindle.core.transcript import Transcript
 from rekindle.errors import UsageError
 from rekindle.store.location import locate
 
-BEFORE_COMMAND = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
+    add_command_after_dashes(parser)
     parser.usage = "rekindle new [OPTIONS] [-- COMMAND …]"
     add_store_option(parser)
     parser.add_argument("--cwd", default=".", metavar="DIR", help="its folder (default: this one)")

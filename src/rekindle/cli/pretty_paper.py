@@ -1,6 +1,7 @@
 """Paper that is a terminal: words fill lines as they come, and a line can be replaced."""
 
 import re
+import sys
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -64,10 +65,9 @@ class Filling:
 class Terminal:
     """The terminal that a person looks at."""
 
-    can_replace = True
-
     def __init__(self, console: Console) -> None:
         self._console = console
+        self.can_replace = not console.is_dumb_terminal
         self._last: str | None = None
         """The kind of what was printed last."""
         self._hint = ""
@@ -90,7 +90,9 @@ class Terminal:
         """Begin a text."""
         self.leave_room(kind)
         self._kind = self._last = kind
-        self._filling = Filling(self._console.width - 1, len(mark))
+        # One that cannot take words back wraps lines by itself.
+        width = self._console.width - 1 if self.can_replace else sys.maxsize
+        self._filling = Filling(width, len(mark))
         self._put(mark)
 
     def add(self, words: str) -> None:
@@ -106,6 +108,8 @@ class Terminal:
 
     def hint(self, words: str) -> None:
         """Show some words until there is something to print."""
+        if not self.can_replace:
+            return
         self.unhint()
         self._put_styled(words, "note")
         self._hint = words

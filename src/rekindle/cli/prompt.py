@@ -17,17 +17,17 @@ import argparse
 import asyncio
 import sys
 
+from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.opening import add_takeover, place_of
 from rekindle.cli.choosing import add_choice, choose
 from rekindle.cli.looks import add_no_color
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.errors import UsageError
 
-BEFORE_COMMAND = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
+    add_command_after_dashes(parser)
     parser.usage = (
         "rekindle prompt (SESSION | --last | --title TEXT) [OPTIONS] [TEXT …] [-- COMMAND …]"
     )

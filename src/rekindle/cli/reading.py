@@ -2,12 +2,12 @@
 
 import argparse
 import re
+from pathlib import Path
 
 from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, open_store, usual_path
-from rekindle.store.memory import MemoryStore
 
 _SHORTEST_ID = 8
 _STEP = 3
@@ -24,16 +24,33 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="its id, or the beginning of it")
 
 
+def add_sessions(parser: argparse.ArgumentParser) -> None:
+    """Let one or more sessions be named."""
+    parser.add_argument(
+        "sessions", nargs="+", metavar="SESSION", help="ids of sessions, or their beginnings"
+    )
+
+
 def open_for_reading(option: str | None) -> Store:
     """Open the store. Where nothing was recorded yet, the usual one counts as empty.
 
     Raises StoreUnavailable, also when there is none where the user said.
     """
+    path = path_for_reading(option)
+    if path is not None:
+        return open_store(path, create=False)
+    from rekindle.store.memory import MemoryStore
+
+    return MemoryStore()
+
+
+def path_for_reading(option: str | None) -> Path | None:
+    """Return where the store is; None where nothing was recorded yet. Raises StoreUnavailable."""
     asked = asked_for(option)
     if asked is not None and not asked.exists():
         raise StoreUnavailable(f"there is no store at {asked}")
     path = asked or usual_path()
-    return open_store(path, create=False) if path.exists() else MemoryStore()
+    return path if path.exists() else None
 
 
 def short_id(store: Store, session_id: str) -> str:

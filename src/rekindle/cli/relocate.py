@@ -1,21 +1,29 @@
 """Tell Rekindle that a project was moved, so that its sessions can be opened there.
 
+A session that a process drives now is not relocated.
+
 example:
   rekindle relocate 3f2a ~/projects/parser
   rekindle relocate --all ~/parser ~/projects/parser
 """
 
 import argparse
+import os
 from pathlib import Path, PurePath
 
-from rekindle.cli.changing import check_not_in_use, now_us, open_for_changing
+from rekindle.cli.changing import (
+    apply,
+    check_not_in_use,
+    every,
+    find_there,
+    now_us,
+    open_for_changing,
+)
 from rekindle.cli.reading import add_store_option
 from rekindle.cli.words import one_line
 from rekindle.errors import UsageError
 from rekindle.model import Opened, Page, Session
 from rekindle.store.base import Store
-
-_SESSIONS_A_PAGE = 500
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,21 +41,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write down where the sessions belong now."""
-    new = Path(arguments.folder).expanduser().absolute()
+    new = _absolute(arguments.folder)
     if not new.is_dir():
         raise UsageError(f"there is no folder {new}: move the project there first")
     with open_for_changing(arguments.store) as store:
         moves = (
-            _all_below(store, Path(arguments.what).expanduser().absolute(), new)
+            _all_below(store, _absolute(arguments.what), new)
             if arguments.all
-            else [(store.find(arguments.what), new)]
+            else [(session, new) for session in find_there(store, [arguments.what])]
         )
         for session, _ in moves:
             check_not_in_use(store, session)
         at_us = now_us()
-        changes = [Opened(session_id=it.id, at_us=at_us, cwd=str(to)) for it, to in moves]
-        if changes:
-            store.write(changes, sync=True)
+        apply(store, [Opened(session_id=it.id, at_us=at_us, cwd=str(to)) for it, to in moves])
     for session, to in moves:
         print(f"{one_line(session.id)}: {one_line(str(session.cwd))} → {one_line(str(to))}")
     if not moves:
@@ -57,12 +63,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _all_below(store: Store, old: PurePath, new: PurePath) -> list[tuple[Session, PurePath]]:
     """Return the sessions of a folder and those below it, and where each belongs now."""
-    moves: list[tuple[Session, PurePath]] = []
-    before: tuple[int, str] | None = None
-    while page := store.sessions(Page(limit=_SESSIONS_A_PAGE, before=before, with_archived=True)):
-        for session in page:
-            cwd = PurePath(str(session.cwd))
-            if cwd == old or old in cwd.parents:
-                moves.append((session, new / cwd.relative_to(old)))
-        before = (page[-1].updated_us, page[-1].id)
-    return moves
+    below = every(store, Page(under=(str(old),), with_archived=True))
+    return [(it, new / PurePath(str(it.cwd)).relative_to(old)) for it in below]
+
+
+def _absolute(folder: str) -> Path:
+    """Return a folder as editors spell it."""
+    return Path(os.path.abspath(os.path.expanduser(folder)))  # noqa: PTH100, PTH111 - without links

@@ -10,6 +10,7 @@ example:
 
 import argparse
 
+from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.opening import add_takeover, place_of
 from rekindle.cli.chat.picking import pick
 from rekindle.cli.chat.starting import add_history, chat, check_terminal
@@ -18,11 +19,10 @@ from rekindle.cli.looks import add_detail, add_no_color
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.core.transcript import fold
 
-BEFORE_COMMAND = True
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
+    add_command_after_dashes(parser)
     parser.usage = "rekindle resume [SESSION | --last | --title TEXT] [OPTIONS] [-- COMMAND …]"
     add_store_option(parser)
     parser.add_argument(

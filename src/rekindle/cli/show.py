@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from rekindle.cli.choosing import choose
 from rekindle.cli.describing import turn_as_json
-from rekindle.cli.list import describe
+from rekindle.cli.list import describe, stand
 from rekindle.cli.looks import add_detail, add_no_color, detail_of
 from rekindle.cli.pieces import Detail, Piece, heading, plain_lines, turn_pieces
 from rekindle.cli.reading import add_store_option, open_for_reading
@@ -69,7 +69,9 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
     transcript = fold(store.read(session.id))
     turns = _chosen(transcript.turns, arguments.turn)
     if arguments.json:
-        print_json(describe(session) | {"conversation": [turn_as_json(turn) for turn in turns]})
+        state = stand(store, [session])[session.id]
+        conversation = [turn_as_json(turn) for turn in turns]
+        print_json(describe(session) | {"state": state, "conversation": conversation})
         return
     if arguments.follow:
         from rekindle.cli.following import follow

@@ -1,4 +1,4 @@
-"""Bring a deleted session back, unless it was purged. `rekindle list --deleted` shows them.
+"""Bring deleted sessions back, unless they were purged. `rekindle list --deleted` shows them.
 
 example:
   rekindle undelete 3f2a
@@ -6,9 +6,9 @@ example:
 
 import argparse
 
-from rekindle.cli.changing import now_us, open_for_changing
-from rekindle.cli.reading import add_session, add_store_option
-from rekindle.cli.words import one_line, title
+from rekindle.cli.changing import apply, find_all, now_us, open_for_changing, tell
+from rekindle.cli.reading import add_sessions, add_store_option
+from rekindle.cli.words import one_line
 from rekindle.errors import SessionPurged
 from rekindle.model import Opened
 
@@ -16,15 +16,17 @@ from rekindle.model import Opened
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     add_store_option(parser)
-    add_session(parser)
+    add_sessions(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Bring the session back."""
+    """Bring the sessions back."""
     with open_for_changing(arguments.store) as store:
-        session = store.find(arguments.session)
-        if session.deleted_us is not None and session.is_stray:
-            raise SessionPurged(one_line(session.id))
-        store.write([Opened(session_id=session.id, at_us=now_us())], sync=True)
-    print(f"here again: {one_line(session.id)}: {title(session)}")
+        sessions = find_all(store, arguments.sessions)
+        for session in sessions:
+            if session.is_purged:
+                raise SessionPurged(one_line(session.id))
+        at_us = now_us()
+        apply(store, [Opened(session_id=session.id, at_us=at_us) for session in sessions])
+    tell("here again:", sessions)
     return 0

@@ -12,10 +12,13 @@ from rekindle.model import AgentIdentity, Session
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 del _CONTROL[ord("\n")]
 del _CONTROL[ord("\t")]
-_DECEIVING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�")
+_DECEIVING = dict.fromkeys(
+    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
+)
 _HARMFUL = _CONTROL | _DECEIVING
 _IS_HARMFUL = re.compile("[" + "".join(re.escape(chr(code)) for code in _HARMFUL) + "]")
 
+_A_THOUSAND = 1000
 _MINUTE = 60
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
 
@@ -34,17 +37,19 @@ def one_line(text: str) -> str:
 
 def print_json(value: object) -> None:
     """Print JSON for people and programs; escaped where the terminal cannot show it."""
-    is_plain = sys.stdout.encoding.lower().replace("-", "") != "utf8"
+    # There is no stdout where the caller has closed it.
+    encoding: str = getattr(sys.stdout, "encoding", None) or "ascii"
+    is_plain = encoding.lower().replace("-", "") != "utf8"
     print(json.dumps(value, ensure_ascii=is_plain, indent=2))
 
 
 def age(at_us: int) -> str:
     """Say how long ago something was."""
     amount = max(0.0, time.time() - at_us / 1e6)
-    for size, unit in _AGES:
-        if amount < size:
+    for most, unit in _AGES:
+        if amount < most:
             return f"{int(amount)} {unit}"
-        amount /= size
+        amount /= most
     return f"{int(amount)} y"
 
 
@@ -70,6 +75,21 @@ def lasting(duration_us: int) -> str:
 def agent_name(agent: AgentIdentity) -> str:
     """Name an agent by what it says of itself, else by its command."""
     return one_line(agent.name or agent.program or "unknown")
+
+
+def size(count: int) -> str:
+    """Say how many bytes there are."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < _A_THOUSAND:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _A_THOUSAND
+    return f"{amount:.1f} TB"
+
+
+def several(count: int, what: str) -> str:
+    """Say how many of something there are."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def folder(session: Session) -> str:

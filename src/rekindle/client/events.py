@@ -9,7 +9,8 @@ from rekindle.client.questions import Question
 from rekindle.client.values import Other, Plan, ToolCall, as_plan, as_tool_call
 from rekindle.core import items
 from rekindle.core.items import Message, Role
-from rekindle.core.transcript import Transcript, decode_bytes
+from rekindle.core.terminals import decode_bytes
+from rekindle.core.transcript import Transcript
 from rekindle.wire.envelope import rows, table, text
 
 Json = dict[str, Any]

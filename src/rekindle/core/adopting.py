@@ -4,6 +4,7 @@ from typing import Any
 
 from rekindle.core.claiming import claim
 from rekindle.core.connection import Connection
+from rekindle.core.dialect import setup_for_agent
 from rekindle.core.flow import Ask, Erase, Known, Part, Refusal, Reply, Write
 from rekindle.core.params import refusal_of, unknown_session
 from rekindle.core.restore import (
@@ -51,7 +52,7 @@ def adopt(conn: Connection, method: str, session_id: str, setup: dict[str, Any])
 
 def _heard(conn: Connection, live: Live, means: str) -> Part:
     """Have the agent open the session; return its answer, once it has told of it."""
-    params = {"sessionId": live.id, **live.setup}
+    params = {"sessionId": live.id, **setup_for_agent(conn, means, live.setup)}
     tells_all = means == methods.LOAD
     reply: Reply
     if conn.agent.own.protocol > 1:

@@ -64,6 +64,8 @@ def _closed(conn: Connection, live: Live) -> Part:
     elif conn.agent.own.offers(methods.CLOSE):
         yield Ask(methods.CLOSE, {"sessionId": live.agent_id}, _PATIENCE_US)
         conn.sessions.drop(live.id)
+        # After the answer nothing more may be told of it, whatever the agent still says.
+        conn.sessions.abandon(live.agent_id)
     else:
         # The agent has it still; it must neither be heard nor be asked to load it twice.
         live.is_closed = True

@@ -205,14 +205,22 @@ class Conductor:
                 self._finish(running, Outcome(refusal))
                 return
             except Exception as fault:  # noqa: BLE001 - the client still gets an answer
-                self._host.complain(fault)
-                words = "a fault in Rekindle: its log tells more"
-                self._finish(running, Outcome(Refusal(INTERNAL_ERROR, words)))
+                self._fail(running, fault)
                 return
             running.awaits = question
-            is_known, answer = self._answer(running, question)
+            try:
+                is_known, answer = self._answer(running, question)
+            except Exception as fault:  # noqa: BLE001 - as above
+                self._give_up(running)
+                self._fail(running, fault)
+                return
             if not is_known:
                 return
+
+    def _fail(self, running: Running, fault: Exception) -> None:
+        self._host.complain(fault)
+        words = "a fault in Rekindle: its log tells more"
+        self._finish(running, Outcome(Refusal(INTERNAL_ERROR, words)))
 
     def _finish(self, running: Running, outcome: Outcome) -> None:
         del self._running[running.number]

@@ -44,7 +44,8 @@ class AgentState(Struct, kw_only=True):
     """Whether it is being started again."""
     generation: int = 0
     """How many of them have died."""
-    initialize_params: dict[str, Any] = {}
+    greetings: list[dict[str, Any]] = []
+    """What it is asked to initialize with; first what it took last."""
     deaths: int = 0
     """How often it has died since a turn last ended."""
 
@@ -70,6 +71,11 @@ class Connection(Struct, kw_only=True):
     def is_translating(self) -> bool:
         """Whether the two sides speak different versions."""
         return self.client_protocol != self.agent.own.protocol
+
+    @property
+    def has_version_2(self) -> bool:
+        """Whether one of the sides speaks version 2."""
+        return self.client_protocol > 1 or self.agent.own.protocol > 1
 
     @contextmanager
     def naming(self) -> Generator[None]:

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from rekindle.core.capabilities import CURSORS
 from rekindle.core.flow import Find, Flow, Refusal, Tell
-from rekindle.core.items import Item, Message, Turn
+from rekindle.core.items import Item, Message, ToolCall, Turn
 from rekindle.core.params import invalid
-from rekindle.core.replay import as_line, message_id
+from rekindle.core.replay import Terminals, as_line, is_unfinished, message_id
 from rekindle.core.transcript import Transcript
 from rekindle.model import Session
 from rekindle.wire import methods
-from rekindle.wire.envelope import table, text
+from rekindle.wire.envelope import rows, table, text
 
 _MESSAGE, _TURNS, _SEQ = CURSORS
 
@@ -72,12 +72,23 @@ def _from_message(told: dict[str, Any], transcript: Transcript) -> list[Turn]:
 
 def _since(transcript: Transcript, seq: int) -> list[Turn]:
     """Return what has changed since an entry; what was begun before it is told whole."""
-    turns = [replace(turn, items=_changed(turn.items, seq)) for turn in transcript.turns]
+    turns = [
+        replace(turn, items=[item for item in turn.items if _has_changed(item, turn, seq, shown)])
+        for shown in [transcript.terminals]
+        for turn in transcript.turns
+    ]
     return [turn for turn in turns if turn.items]
 
 
-def _changed(items: list[Item], seq: int) -> list[Item]:
-    return [item for item in items if max(item.seq, item.last_seq) >= seq]
+def _has_changed(item: Item, turn: Turn, seq: int, terminals: Terminals) -> bool:
+    last = max(item.seq, item.last_seq)
+    if isinstance(item, ToolCall):
+        names = [str(table(part).get("terminalId")) for part in rows(item.fields.get("content"))]
+        last = max([last, *(terminals[name].last_seq for name in names if name in terminals)])
+        if is_unfinished(item):
+            # It ends with its turn: then, or when that was cut off, which nobody has noted.
+            last = max(last, turn.ended_seq or seq)
+    return last >= seq
 
 
 def _number(told: dict[str, Any], name: str) -> int:

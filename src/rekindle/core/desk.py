@@ -106,7 +106,7 @@ class Desk:
         self._end_for_agent(live, {"result": {"stopReason": "cancelled"}})
 
     def _end_for_agent(self, live: Live, outcome: dict[str, Any]) -> None:
-        live.is_working = live.awaits_turn = False
+        live.is_working, live.awaiting = False, 0
         self.recording.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
         if self.conn.is_translating:
             self.end_turn(live.id, outcome)
@@ -121,7 +121,7 @@ class Desk:
             state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
             self.tell(as_line(session_id, state))
         elif live is not None and live.open_prompt is not None:
-            live.is_working = False
+            live.is_working, live.awaiting = False, 0
             told = {name: outcome[name] for name in ("result", "error") if name in outcome}
             answer = {"jsonrpc": "2.0", "id": Raw(live.open_prompt), **told}
             live.open_prompt = None

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from rekindle.core.connection import Connection
 from rekindle.core.params import invalid
+from rekindle.core.replay import as_line
 from rekindle.core.sessions import Live
 from rekindle.core.transcript import made_permission_id
 from rekindle.core.translate.live_v1 import LiveToV1
@@ -56,7 +57,7 @@ def setup_for_agent(conn: Connection, method: str, setup: Json) -> Json:
     servers = rows(setup.get("mcpServers"))
     for server in servers:
         kind = table(server).get("type", "stdio")
-        if kind not in SHARED_TYPES:
+        if text(kind) not in SHARED_TYPES:
             what = f"cannot have a server of type {kind}: the agent speaks another version, "
             raise invalid(method, "mcpServers", kind, f"{what}in which there is no such type")
     to_agent = servers_to_v2 if conn.agent.own.protocol > 1 else servers_to_v1
@@ -82,6 +83,11 @@ def _opening_to_v1(conn: Connection, live: Live, result: Json) -> Json:
     translator.options = options or translator.options
     told = options_to_v1(options, with_booleans=conn.client_takes_booleans)
     modes = modes_to_v1(options)
+    if rows(result.get("availableCommands")):
+        # Version 1 has no place for them in the answer; they are told after it.
+        told_after = {"sessionUpdate": "available_commands_update"}
+        told_after["availableCommands"] = result["availableCommands"]
+        live.held.append(as_line(live.agent_id, told_after))
     hidden = {"configOptions", "availableCommands"}
     rest = {k: v for k, v in result.items() if k not in hidden}
     rest |= {"modes": modes} if modes else {}
@@ -106,11 +112,15 @@ def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
     """Return an update of the agent's as the client gets to see it."""
     if conn.client_protocol > 1:
         told, named = to_v2(conn, live).update(update)
-        made_id = None if "messageId" in update else told.get("messageId")
-        is_same = {**told, "messageId": None} == {**update, "messageId": None}
+        has_id = text(update.get("messageId")) is not None
+        made_id = None if has_id else told.get("messageId")
+        # A line that says that there is no id cannot be given one by adding it.
+        is_nameless = "messageId" in update and not has_id
+        is_same = not is_nameless and {**told, "messageId": 0} == {**update, "messageId": 0}
         return Seen([told], named, made_id, is_same=is_same)
-    updates = to_v1(conn, live).update(update)
-    return Seen(updates, is_same=updates == [update])
+    translator = to_v1(conn, live)
+    updates = translator.update(update)
+    return Seen(updates, is_same=updates == [update] and not translator.has_renamed)
 
 
 def request_for_agent(conn: Connection, live: Live | None, line: bytes) -> bytes:
@@ -168,15 +178,20 @@ def answer_for_client(conn: Connection, live: Live | None, asked: str, line: byt
     return encode({**whole, "result": {**result, "configOptions": told}})
 
 
-def question_for_client(conn: Connection, live: Live, line: bytes) -> bytes:
-    """Return the agent's question for permission in the client's version."""
+def question_for_client(conn: Connection, live: Live | None, line: bytes) -> bytes:
+    """Return the agent's question for permission in the client's version.
+
+    Also about a session that no client has opened: a sub-agent's may ask, too.
+    """
     whole = members(line) or {}
     params = table(whole.get("params"))
     if conn.client_protocol > 1:
-        to_v2(conn, live).see_call(text(table(params.get("toolCall")).get("toolCallId")))
+        if live is not None:
+            to_v2(conn, live).see_call(text(table(params.get("toolCall")).get("toolCallId")))
         return encode({**whole, "params": question_to_v2(params)})
     made_id = made_permission_id(peek(line))
-    told = question_to_v1(params, made_id, to_v1(conn, live).show_terminal)
+    translator = LiveToV1() if live is None else to_v1(conn, live)
+    told = question_to_v1(params, made_id, translator.show_terminal)
     return encode({**whole, "params": told})
 
 

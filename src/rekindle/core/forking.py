@@ -37,7 +37,6 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session_id = read_session_id(methods.FORK, params)
     setup = read_setup(methods.FORK, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, methods.FORK, setup)
     session: Session = yield from _parent(conn, session_id, setup)
     transcript: Transcript = yield Recall(session_id)
     until = _fork_point(params, transcript, session)
@@ -48,18 +47,10 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         live = conn.sessions.bind(fork_id, agent_id)
     live.setup = setup
     live.hearing = Hearing.SWALLOW
-    tallied = _tallied(conn, fork_id, transcript, until)
-    live.needs_handover = how is Restored.HANDOVER and tallied.turns > 0
-    title = f"{(session.title or 'Session').removesuffix(_FORK)}{_FORK}"
+    changes = forked(fork_id, conn.at_us, session, transcript, until)
+    live.needs_handover = how is Restored.HANDOVER and _count_turns(transcript, until) > 0
     result = {"sessionId": fork_id, **opened(answer, how, transcript)}
-    yield Write(
-        [
-            Forked(session_id=fork_id, at_us=conn.at_us, parent_id=session_id, until_seq=until),
-            *_titled(conn, fork_id, session, title),
-            tallied,
-            *written_opening(conn, live, methods.FORK, ready_line(result)),
-        ]
-    )
+    yield Write([*changes, *written_opening(conn, live, methods.FORK, ready_line(result))])
     yield Claim(fork_id)
     return opening_for_client(conn, live, result)
 
@@ -88,7 +79,7 @@ def _made(conn: Connection, session: Session, setup: dict[str, Any], *, is_whole
             return Restored.NATIVE, agent_id, answer
     if not conn.settings.may_hand_over:
         raise no_handover(session.id)
-    agent_id, answer = yield from begin(setup)
+    agent_id, answer = yield from begin(conn, setup)
     return Restored.HANDOVER, agent_id, answer
 
 
@@ -100,7 +91,8 @@ def _natively(conn: Connection, session: Session, setup: dict[str, Any]) -> Part
     is_same = is_same_agent(conn.agent.identity, session.agent)
     if not (conn.agent.own.offers(methods.FORK) and knows and is_same):
         return None, {}
-    params = {"sessionId": session.agent_session_id, **setup}
+    told = setup_for_agent(conn, methods.FORK, setup)
+    params = {"sessionId": session.agent_session_id, **told}
     reply: Reply = yield Ask(methods.FORK, params, PATIENCE_US)
     named = text(table(reply.result).get("sessionId"))
     is_another = reply.is_success and named != session.agent_session_id
@@ -122,16 +114,27 @@ def _fork_point(params: dict[str, Any], transcript: Transcript, session: Session
     )
 
 
-def _titled(conn: Connection, fork_id: str, parent: Session, title: str) -> list[Change]:
+def forked(
+    fork_id: str, at_us: int, parent: Session, transcript: Transcript, until_seq: int
+) -> list[Change]:
+    """Return what makes a session that begins with another's record up to an entry."""
+    title = f"{(parent.title or 'Session').removesuffix(_FORK)}{_FORK}"
+    turns, messages = _count_turns(transcript, until_seq), count_messages(transcript, until_seq)
+    return [
+        Forked(session_id=fork_id, at_us=at_us, parent_id=parent.id, until_seq=until_seq),
+        *_titled(fork_id, at_us, parent, title),
+        Tallied(session_id=fork_id, at_us=at_us, turns=turns, messages=messages),
+    ]
+
+
+def _titled(fork_id: str, at_us: int, parent: Session, title: str) -> list[Change]:
     """Return what names a fork as its parent was named, so that the same may rename it."""
     source = parent.title_source or TitleSource.PROMPT
     return [
-        Titled(session_id=fork_id, at_us=conn.at_us, source=source, title=words)
+        Titled(session_id=fork_id, at_us=at_us, source=source, title=words)
         for words in (None, title)
     ]
 
 
-def _tallied(conn: Connection, fork_id: str, transcript: Transcript, until: int) -> Tallied:
-    turns = [turn for turn in transcript.turns if turn.items and turn.items[0].seq <= until]
-    messages = count_messages(transcript, until)
-    return Tallied(session_id=fork_id, at_us=conn.at_us, turns=len(turns), messages=messages)
+def _count_turns(transcript: Transcript, until_seq: int) -> int:
+    return sum(bool(turn.items) and turn.items[0].seq <= until_seq for turn in transcript.turns)

@@ -31,7 +31,7 @@ from rekindle.wire.envelope import (
     table,
     text,
 )
-from rekindle.wire.rewrite import with_id, with_session_id
+from rekindle.wire.rewrite import MESSAGE_ID, with_id, with_new_ids, with_session_id
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The answer to a question for permission that nobody will be asked."""
@@ -98,7 +98,9 @@ class FromAgent:
         else:
             # A session that no client has opened: a sub-agent's, perhaps.
             desk.recording.update(agent_id, kind, line, line)
-            desk.tell(line)
+            if not desk.conn.is_translating:
+                # Lost otherwise: what could only be told of a session that the client knows.
+                desk.tell(line)
 
     def _take_update_of(self, live: Live, kind: str, line: bytes) -> None:
         is_history = kind not in methods.STATE_KINDS
@@ -113,7 +115,7 @@ class FromAgent:
         if live.is_restoring and live.hearing is Hearing.SWALLOW:
             live.held.append(line)
             return
-        seen = line if live.agent_id == live.id else with_session_id(line, live.agent_id, live.id)
+        seen = self._as_known(live, line)
         if kind == methods.SESSION_INFO_UPDATE:
             seen = _with_its_title(live, seen)
         if live.notice is not None and _comes_after_prompt(kind, seen):
@@ -128,9 +130,18 @@ class FromAgent:
             if not live.is_working:
                 self._desk.tell_title(live)
 
+    def _as_known(self, live: Live, line: bytes) -> bytes:
+        """Return a line with the names by which the client knows the session and what is in it."""
+        if live.agent_id != live.id:
+            line = with_session_id(line, live.agent_id, live.id)
+        return with_new_ids(line, live.taken_ids, live.suffix) if live.taken_ids else line
+
     def _pass_on(self, live: Live, kind: str, seen: bytes, line: bytes) -> None:
         """Record an update, and tell it to a client of the same version."""
         may_be_seen = self._desk.recording.update(live.id, kind, seen, line)
+        if live.taken_ids and MESSAGE_ID in line:
+            # The next line may have an id that has to be another.
+            self._desk.recording.end_streak()
         if live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS:
             self._desk.recording.end_streak()
         elif may_be_seen:
@@ -141,11 +152,14 @@ class FromAgent:
     def _take_state(self, live: Live, line: bytes) -> None:
         """Learn whether a version 2 agent is at work."""
         state = _state_in(line)
-        # Without a reason it is the end of something before, which has crossed with a prompt.
-        was_working = live.is_working or (live.awaits_turn and "stopReason" in state)
-        live.is_working = state.get("state") != "idle"
-        if was_working and not live.is_working:
-            live.is_handing_over = live.awaits_turn = False
+        # Without a reason it may be the end of something before, which has crossed with a prompt.
+        is_end = "stopReason" in state or (live.is_working and not live.awaiting)
+        was_working, live.is_working = live.is_working, state.get("state") != "idle"
+        live.is_ahead = live.is_ahead or (live.awaiting > 0 and not was_working)
+        if is_end and (was_working or live.is_ahead) and not live.is_working:
+            live.is_handing_over = False
+            live.awaiting -= live.is_ahead
+            live.is_ahead = False
             if self._desk.conn.client_protocol == 1:
                 self._desk.end_turn(live.id, ending_to_v1(state))
             self.ended = live.id
@@ -167,6 +181,8 @@ class FromAgent:
         for told in seen.updates:
             desk.tell(as_line(live.id, told))
         streak = self._streak_after(live, kind, line, as_said, seen)
+        if live.taken_ids and MESSAGE_ID in as_said:
+            streak = None
         desk.recording.go_on_as(streak, live.id, live.to_v1.hear if live.to_v1 else None)
 
     def _streak_after(
@@ -192,20 +208,33 @@ class FromAgent:
         if isinstance(message.id, Raw) and message.is_response:
             return self._take_answer(line, message, message.id)
         live = self._desk.conn.sessions.of_agent(message.session_id)
-        if live is not None and live.agent_id != live.id:
-            line = with_session_id(line, live.agent_id, live.id)
+        if live is not None:
+            line = self._as_known(live, line)
             message = peek(line) or message
         if isinstance(message.id, Raw) and message.method is not UNSET:
             self._take_request(line, message, message.id, message.method)
         else:
+            if message.method == methods.CANCEL_REQUEST and self._desk.conn.agent.generation:
+                line = self._with_told_id(line)
             self._desk.see(Side.AGENT, line, message)
             self._desk.tell(line)
         return None
 
+    def _with_told_id(self, line: bytes) -> bytes:
+        """Return what calls a question off with the id under which the client was asked."""
+        whole = members(line) or {}
+        params = table(whole.get("params"))
+        told_as = self._told_as(Raw(encode(params.get("requestId"))))
+        return encode({**whole, "params": {**params, "requestId": told_as}})
+
+    def _told_as(self, request_id: Raw) -> Raw:
+        words = f"rekindle-{self._desk.conn.agent.generation}-{bytes(request_id).decode()}"
+        return Raw(encode(words))
+
     def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
         desk = self._desk
         live = desk.conn.sessions.get(message.session_id)
-        if live is not None and live.is_closed and method == methods.REQUEST_PERMISSION:
+        if method == methods.REQUEST_PERMISSION and desk.conn.sessions.is_gone(message.session_id):
             desk.send(response(request_id, CANCELLED))
             return
         if desk.conn.client_protocol > 1 and method.startswith(("fs/", "terminal/")):
@@ -216,20 +245,22 @@ class FromAgent:
         told_as = request_id
         if desk.conn.agent.generation:
             # An answer to what an agent before this one had asked must not be taken for its own.
-            told_as = Raw(
-                encode(f"rekindle-{desk.conn.agent.generation}-{bytes(request_id).decode()}")
-            )
+            told_as = self._told_as(request_id)
             line = with_id(line, told_as)
         session_id = message.session_id
         desk.recording.request(Side.AGENT, told_as, method, session_id, line, asked_as=request_id)
-        if desk.conn.is_translating and live is not None and method == methods.REQUEST_PERMISSION:
+        if desk.conn.is_translating and method == methods.REQUEST_PERMISSION:
             line = question_for_client(desk.conn, live, line)
-            if desk.conn.client_protocol > 1:
-                desk.tell(as_line(live.id, _REQUIRES_ACTION))
+        is_told_to_wait = desk.conn.is_translating and desk.conn.client_protocol > 1
+        if live is not None and is_told_to_wait and method in methods.ASKING:
+            desk.tell(as_line(live.id, _REQUIRES_ACTION))
         desk.tell(line)
 
     def _take_answer(self, line: bytes, message: Message, request_id: Raw) -> OpenRequest | None:
         desk = self._desk
+        live = desk.conn.sessions.get(desk.conn.requests.session_of(Side.CLIENT, request_id))
+        if live is not None and live.taken_ids:
+            line = with_new_ids(line, live.taken_ids, live.suffix)
         asked = desk.recording.response(Side.AGENT, request_id, message, line)
         if asked is not None and asked.method == methods.PROMPT:
             self._take_answer_to_prompt(asked, is_error=message.error is not UNSET)
@@ -247,9 +278,9 @@ class FromAgent:
             return
         if is_error:
             self._turn_failed(live)
-        elif live.awaits_turn:
+        elif live.awaiting:
             live.is_working = True
-        live.awaits_turn = False
+        live.awaiting, live.is_ahead = max(live.awaiting - 1, 0), False
 
     def _translate_answer(self, asked: OpenRequest, line: bytes) -> None:
         desk = self._desk
@@ -276,8 +307,7 @@ class FromAgent:
         """Tell whether a member of a batch needs more than to be passed on."""
         live = self._desk.conn.sessions.of_agent(message.session_id)
         is_plain = live is None or (live.agent_id == live.id and live.hearing is Hearing.LIVE)
-        is_v1 = self._desk.conn.client_protocol == self._desk.conn.agent.own.protocol == 1
-        return not is_plain or not is_v1 or self._conductor.expects(message)
+        return not is_plain or self._desk.conn.has_version_2 or self._conductor.expects(message)
 
 
 def _state_in(line: bytes) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The lines of the client: answered by a flow, made to wait for one, or passed on."""
 
+from collections.abc import Hashable
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -14,6 +15,7 @@ from rekindle.core.sessions import Hearing, Live
 from rekindle.model import Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
+    INVALID_REQUEST,
     REQUEST_CANCELLED,
     Message,
     encode,
@@ -21,6 +23,8 @@ from rekindle.wire.envelope import (
     members,
     notification,
     peek,
+    request_key,
+    response,
     rows,
     split_batch,
     table,
@@ -56,6 +60,10 @@ class FromClient:
         if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
             for member, _ in batch:
                 self.take(member)
+            return
+        if line.lstrip().startswith(b"[") and desk.conn.has_version_2:
+            # No batches there: one that is to be taken apart must have something in it.
+            desk.tell(error_response(None, INVALID_REQUEST, "a batch of nothing that is a message"))
             return
         for member, inner in batch:
             if inner is not None:
@@ -110,27 +118,46 @@ class FromClient:
         elif message.method == methods.CANCEL_REQUEST:
             self._cancel_request(line)
         else:
+            if message.method == methods.CANCEL and message.session_id is not None:
+                self.drop_queued(message.session_id)
             self.deliver(line)
+
+    def drop_queued(self, session_id: str) -> None:
+        """Call off all prompts that wait for a turn's end."""
+        live = self._desk.conn.sessions.get(session_id)
+        if live is not None:
+            queued, live.queued = live.queued, []
+            for line in queued:
+                self._call_off(line)
 
     def _cancel_request(self, line: bytes) -> None:
         """Call a request off, also one that waits here, or that the agent has under another id."""
         conn = self._desk.conn
-        wanted = encode(table((members(line) or {}).get("params")).get("requestId"))
+        named = table((members(line) or {}).get("params")).get("requestId")
+        wanted = request_key(Raw(encode(named)))
         for live in conn.sessions.with_queued():
             for queued in live.queued:
-                if bytes((peek(queued) or Message()).id or b"") == wanted:
+                if _key(queued) == wanted:
                     live.queued.remove(queued)
-                    words = "the prompt was called off before it could be taken"
-                    self._desk.tell(error_response(Raw(wanted), REQUEST_CANCELLED, words))
+                    self._call_off(queued)
                     return
-        held = conn.sessions.with_open_prompt(wanted)
+        held = conn.sessions.with_open_prompt(encode(named))
         if held is not None:
             line = notification(methods.CANCEL, {"sessionId": held.id})
         self.deliver(line)
 
+    def _call_off(self, line: bytes) -> None:
+        """Answer a prompt that was never taken."""
+        request_id = (peek(line) or Message()).id or None
+        if self._desk.conn.client_protocol == 1 and request_id is not None:
+            self._desk.tell(response(request_id, {"stopReason": "cancelled"}))
+        else:
+            words = "the prompt was called off before it could be taken"
+            self._desk.tell(error_response(request_id, REQUEST_CANCELLED, words))
+
     def _take_response(self, line: bytes, message: Message, request_id: Raw) -> None:
         asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)
-        if asked is not None and asked.method == methods.REQUEST_PERMISSION:
+        if asked is not None and asked.method in methods.ASKING:
             line = self._permitted(asked, line)
         if asked is not None and asked.id != bytes(request_id):
             # The agent had asked under an id that one before it had used.
@@ -144,11 +171,12 @@ class FromClient:
         if not conn.is_translating:
             return line
         session_id = asked.session_id
-        is_waiting = conn.requests.is_asked(methods.REQUEST_PERMISSION, session_id)
+        is_waiting = conn.requests.is_asked(session_id)
         is_running = session_id is not None and conn.requests.is_open(methods.PROMPT, session_id)
         if conn.client_protocol > 1 and session_id is not None and is_running and not is_waiting:
             self._desk.tell(as_line(session_id, RUNNING))
-        return outcome_for_agent(conn, line)
+        is_permission = asked.method == methods.REQUEST_PERMISSION
+        return outcome_for_agent(conn, line) if is_permission else line
 
     def _is_late(self, request_id: Raw) -> bool:
         """Tell whether an answer is to what nobody asks any more."""
@@ -203,3 +231,8 @@ class FromClient:
             self._desk.recording.handover(live.id, preface, blocks)
             line = encode({**whole, "params": {**params, "prompt": [preface, *blocks]}})
         return line if live.agent_id == live.id else with_session_id(line, live.id, live.agent_id)
+
+
+def _key(line: bytes) -> Hashable:
+    message = peek(line)
+    return None if message is None or not isinstance(message.id, Raw) else request_key(message.id)

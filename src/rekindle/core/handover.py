@@ -109,7 +109,7 @@ def _tool_call(call: ToolCall, terminals: dict[str, Terminal]) -> list[str]:
     fields = call.fields
     title = text(fields.get("title")) or text(fields.get("kind")) or "a tool"
     status = text(fields.get("status")) or "pending"
-    lines = [f"You used a tool: {title} ({'not finished' if status in _OPEN else status})"]
+    lines = [f"You used a tool: {title} ({'not finished' if text(status) in _OPEN else status})"]
     parts = [_content(table(part), terminals) for part in rows(fields.get("content"))]
     result = "\n".join(parts).strip()
     if not result and "rawOutput" in fields:
@@ -137,7 +137,7 @@ def _content(part: dict[str, Any], terminals: dict[str, Terminal]) -> str:
 def _open_plan(transcript: Transcript) -> str:
     plans = [item for turn in transcript.turns for item in turn.items if isinstance(item, Plan)]
     steps = [table(step) for step in rows(plans[-1].entries)] if plans else []
-    if not any(step.get("status") in _OPEN for step in steps):
+    if not any(text(step.get("status")) in _OPEN for step in steps):
         return ""
     lines = [f"- {step.get('content', '')} ({step.get('status', 'pending')})" for step in steps]
     return "\n".join(["The plan, as it stands:", *lines])

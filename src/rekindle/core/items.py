@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rekindle.wire.envelope import table, text
 
@@ -32,6 +32,8 @@ class Message(Struct, kw_only=True):
     role: Role
     seq: int
     at_us: int
+    protocol: int = 1
+    """The version that it was told in."""
     last_seq: int = 0
     """The last entry that had to do with it."""
     id: str | None = None
@@ -45,9 +47,8 @@ class Message(Struct, kw_only=True):
 
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
-        words = block.get("text")
-        if isinstance(words, str) and block.get("type") == "text" and block.keys() == PLAIN_TEXT:
-            self.add_text(words)
+        if is_plain(block):
+            self.add_text(block["text"])
         else:
             self._end_text()
             self._done.append(block)
@@ -80,7 +81,7 @@ class Message(Struct, kw_only=True):
         A long text is not put together for it.
         """
         for block in self._done:
-            if block.keys() == PLAIN_TEXT:
+            if is_plain(block):
                 yield from map(_plain, _cut([block["text"]], longest))
             else:
                 yield block
@@ -96,10 +97,16 @@ class Message(Struct, kw_only=True):
         self._passages.clear()
         self._words.clear()
         last = self._done[-1] if self._done else None
-        if words and last is not None and last.keys() == PLAIN_TEXT:
+        if words and last is not None and is_plain(last):
             self._done[-1] = {"type": "text", "text": last["text"] + words}
         elif words:
             self._done.append({"type": "text", "text": words})
+
+
+def is_plain(block: dict[str, Any]) -> bool:
+    """Tell whether a content block is text, and nothing else."""
+    is_text = block.get("type") == "text" and isinstance(block.get("text"), str)
+    return is_text and block.keys() == PLAIN_TEXT
 
 
 def _plain(words: str) -> dict[str, Any]:
@@ -153,9 +160,11 @@ class ToolCall(Struct, kw_only=True):
 class Terminal(Struct, kw_only=True):
     """A terminal that a tool call shows, as far as it is known."""
 
-    output: bytes = b""
+    output: bytearray = field(default_factory=bytearray)
     rest: dict[str, Any] = {}
     """Its command, folder, exit status and so on, as version 2 names them."""
+    last_seq: int = 0
+    """The last entry that had to do with it."""
 
     @property
     def text(self) -> str:
@@ -219,6 +228,8 @@ class Turn(Struct, kw_only=True):
     at_us: int
     items: list[Item] = []
     ended_us: int | None = None
+    ended_seq: int = 0
+    """The entry that ended it."""
     stop_reason: str | None = None
     error: dict[str, Any] | None = None
 

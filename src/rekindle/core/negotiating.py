@@ -10,7 +10,7 @@ from rekindle.core.capabilities import advertise, advertise_v2
 from rekindle.core.connection import Connection
 from rekindle.core.flow import Ask, Flow, Part, Pass, Refusal, Reply
 from rekindle.core.params import invalid, our_meta, refusal_of
-from rekindle.core.restart import awake, identify
+from rekindle.core.restart import awake, identify, may_take_another
 from rekindle.core.translate.greetings import (
     answer_to_v1,
     answer_to_v2,
@@ -60,22 +60,16 @@ def _greeted(conn: Connection, params: dict[str, Any], line: bytes) -> Part:
     asked = {**params, "protocolVersion": conn.client_protocol}
     if "protocolVersion" in params and asked != params:
         line = encode({**(members(line) or {}), "params": asked})
-    conn.agent.initialize_params = params
-    reply: Reply = yield Pass(methods.INITIALIZE, line)
-    if reply.is_success or not _may_take_another(conn, reply):
-        return reply
     other = request_to_v1(params) if conn.client_protocol > 1 else request_to_v2(params)
+    conn.agent.greetings = [params, other]
+    reply: Reply = yield Pass(methods.INITIALIZE, line)
+    if reply.is_success or not may_take_another(conn.agent, asked, reply):
+        return reply
     again: Reply = yield Ask(methods.INITIALIZE, other)
     if again.is_success:
-        conn.agent.initialize_params = other
+        conn.agent.greetings = [other, params]
         return again
     return reply
-
-
-def _may_take_another(conn: Connection, reply: Reply) -> bool:
-    # Agents refuse what they do not know in many ways; version 1 they all know, but for a few.
-    is_too_old = table(reply.error).get("code") == UNSUPPORTED_VERSION
-    return conn.agent.is_running and (conn.client_protocol > 1 or is_too_old)
 
 
 def _answer(conn: Connection, result: dict[str, Any]) -> dict[str, Any]:

@@ -57,9 +57,9 @@ def new(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     """Have the agent make a session, and see to it that its id is like no other."""
     setup = read_setup(methods.NEW, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, methods.NEW, setup)
-    if setup != params:
-        line = encode({**(members(line) or {}), "params": setup})
+    told = setup_for_agent(conn, methods.NEW, setup)
+    if told != params:
+        line = encode({**(members(line) or {}), "params": told})
     with conn.naming():
         reply: Reply = yield Pass(methods.NEW, line)
         result = table(reply.result)
@@ -100,7 +100,12 @@ def load(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     session, result, transcript = yield from _open(conn, methods.LOAD, params)
     if session is not None:
         is_running = is_at_work(conn, session.id)
-        updates = replay(transcript, title=session.title, is_running=is_running)
+        updates = replay(
+            transcript,
+            title=session.title,
+            is_running=is_running,
+            with_booleans=conn.client_takes_booleans or not conn.is_translating,
+        )
         yield Tell(as_line(session.id, update) for update in updates)
     return _for_client(conn, params, result)
 
@@ -137,7 +142,7 @@ def resume_v2(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
 
 
 def _state(conn: Connection, session_id: str) -> str:
-    if conn.requests.is_asked(methods.REQUEST_PERMISSION, session_id):
+    if conn.requests.is_asked(session_id):
         return "requires_action"
     return "running" if is_at_work(conn, session_id) else "idle"
 
@@ -158,7 +163,6 @@ def _open(conn: Connection, method: str, params: dict[str, Any]) -> Part:
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
     yield from awake(conn)
-    setup = setup_for_agent(conn, method, setup)
     session: Session | None = yield from _entitled(conn, method, session_id, setup)
     if session is None:
         reply: Reply = yield from adopt(conn, method, session_id, setup)

@@ -13,32 +13,42 @@ from rekindle.core.restart import awake
 from rekindle.core.restore import restore
 from rekindle.core.sessions import Live
 from rekindle.core.titles import title_from_prompt
-from rekindle.core.transcript import Transcript
+from rekindle.core.transcript import Transcript, suffix_of
 from rekindle.core.translate.options import mode_option
 from rekindle.core.written import entry
 from rekindle.model import Kind, Opened, Session, Side
 from rekindle.wire import methods
-from rekindle.wire.envelope import INTERNAL_ERROR, METHOD_NOT_FOUND, encode, members, rows, table
+from rekindle.wire.envelope import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    encode,
+    members,
+    rows,
+    table,
+    text,
+)
 
 
 def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
     """Let a prompt go to an agent that remembers, or that is told now."""
     live = _open(conn, session_id)
-    is_ours_to_answer = conn.client_protocol > 1 and conn.is_translating
-    if is_ours_to_answer:
-        _check_blocks(params.get("prompt"))
     yield from awake(conn)
     yield from claim(conn, session_id)
     session = yield from _remembered(conn, live)
+    # Not sooner: an agent that was started again may speak another version than before.
+    is_ours_to_answer = conn.client_protocol > 1 and conn.is_translating
+    if is_ours_to_answer:
+        _check_blocks(params.get("prompt"))
     preface: dict[str, Any] | None = None
     if live.needs_handover:
         transcript: Transcript = yield Recall(session_id)
         words = compose(transcript, conn.settings.handover_budget)
         preface = as_block(words)
+        live.taken_ids, live.suffix = transcript.ids, suffix_of(conn.at_us)
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
     live.prompted = rows(params.get("prompt"))
-    live.awaits_turn = conn.agent.own.protocol > 1
+    live.awaiting += conn.agent.own.protocol > 1
     answer: dict[str, Any] | None = None
     if is_ours_to_answer:
         answer = yield from _inserted(conn, live, line, preface)
@@ -59,7 +69,7 @@ def _check_blocks(blocks: object) -> None:
     """Raise Refusal unless it can be a prompt: once it is taken, no agent can refuse it."""
     parts = rows(blocks)
     is_array = parts or blocks == []
-    if not is_array or not all(table(part).get("type") for part in parts):
+    if not is_array or not all(text(table(part).get("type")) for part in parts):
         raise invalid(methods.PROMPT, "prompt", blocks, "must be an array of content blocks")
 
 
@@ -142,7 +152,7 @@ def _tell_what_changed(
     was = table(transcript.state.get("current_mode_update")).get("currentModeId")
     option = mode_option(answer.get("configOptions"))
     mode = table(answer.get("modes")).get("currentModeId") or table(option).get("currentValue")
-    is_in_another_mode = was is not None and mode not in {None, was}
+    is_in_another_mode = was is not None and mode is not None and mode != was
     updates: list[dict[str, Any]] = []
     if is_in_another_mode and "modes" in answer:
         updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})

@@ -59,6 +59,10 @@ class _Heard(Struct):
 
     echoes: list[Echo] = []
     """What the agent may say back: the prompt, and the same with what was handed over before."""
+    prompt_id: str | None = None
+    """The id that a version 2 agent has given to the last prompt."""
+    awaits_prompt: bool = False
+    """Whether it is yet to give one."""
     hides_echo: bool = False
     """Whether the client must not see it: it holds what was handed over."""
     is_in_turn: bool = False
@@ -186,10 +190,19 @@ class Recording:
         """See an update if it is the prompt said back; tell whether it is."""
         if kind not in methods.USER_MESSAGE_KINDS:
             return False
-        if not _is_echo(self._live(session_id).echoes, line):
+        live = self._live(session_id)
+        if not _is_echo(live.echoes, line) and not self._is_prompt(live, kind, line):
             return False
         self._keep(session_id, Side.AGENT, Kind.ECHO, line)
         return True
+
+    def _is_prompt(self, live: _Heard, kind: str, line: bytes) -> bool:
+        """Tell whether a version 2 agent tells the prompt, in whatever words."""
+        if self._agent.own.protocol == 1:
+            return False
+        message_id = text(_update_in(line).get("messageId"))
+        is_first = live.awaits_prompt and kind == "user_message"
+        return is_first or (message_id is not None and message_id == live.prompt_id)
 
     def request(  # noqa: PLR0913 - what a request is
         self,
@@ -281,10 +294,13 @@ class Recording:
         self._keep_terminals(session_id, self._live(session_id))
         self._keep(session_id, Side.AGENT, Kind.ANSWER, line)
         self._step.sync = True
+        live = self._live(session_id)
         if self._agent.own.protocol == 1:
-            # From version 2 on a prompt is answered at once, and its echo may follow.
-            live = self._live(session_id)
             live.echoes, live.hides_echo, live.is_in_turn = [], False, False
+        else:
+            # From version 2 on a prompt is answered at once, and its echo may follow.
+            live.prompt_id = text(table((members(line) or {}).get("result")).get("messageId"))
+            live.awaits_prompt = False
 
     # -- what it means ------------------------------------------------------------------
 
@@ -295,6 +311,7 @@ class Recording:
         waiting = live.echoes[-_MOST_ECHOES:] if self._agent.own.protocol > 1 else []
         live.echoes = [*waiting, Echo(blocks)]
         live.hides_echo, live.is_in_turn = False, True
+        live.prompt_id, live.awaits_prompt = None, self._agent.own.protocol > 1
         live.last_kind = "user_message"
         self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
         title = title_from_prompt(blocks)

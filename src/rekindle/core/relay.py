@@ -34,11 +34,8 @@ from rekindle.core.step import Complaint, Posed, Step
 from rekindle.model import Side
 from rekindle.wire import methods
 from rekindle.wire.envelope import (
-    REQUEST_CANCELLED,
-    Message,
     error_response,
     notification,
-    peek,
     response,
 )
 
@@ -60,13 +57,22 @@ class Relay:
         seen = self._desk.recording.goes_on(lines) if side is Side.AGENT else None
         if seen is not None:
             step.to_client += [seen] if seen else []
-        elif side is Side.AGENT:
-            for line in lines.split(b"\n"):
-                self._from_agent(line)
         else:
             for line in lines.split(b"\n"):
-                self._client.take(line)
+                self._take(side, line)
         return self._finish()
+
+    def _take(self, side: Side, line: bytes) -> None:
+        """Decide on one line; if that fails, it is passed on as it is, and the next one follows."""
+        try:
+            if side is Side.AGENT:
+                self._from_agent(line)
+            else:
+                self._client.take(line)
+        except Exception as fault:  # noqa: BLE001 - a fault of ours must not end a conversation
+            self.complain(fault)
+            if not self._desk.conn.is_translating:
+                self._desk.step.to(side.peer).append(line)
 
     def answer(self, flow: int, answer: object, at_us: int) -> Step:
         """Take the answer to a question of an earlier step."""
@@ -200,7 +206,7 @@ class Relay:
                 for line in self._desk.conn.sessions.take_held_of(deed.session_id):
                     self._from_agent(line)
             case DropQueued():
-                self._drop_queued(deed.session_id)
+                self._client.drop_queued(deed.session_id)
             case _:  # pragma: no cover - there is no other
                 assert_never(deed)
 
@@ -231,12 +237,6 @@ class Relay:
             line = response(Raw(asked.id), CANCELLED)
             self._desk.recording.outcome(session_id, line)
             self._desk.send(line)
-
-    def _drop_queued(self, session_id: str) -> None:
-        for line in self._desk.conn.sessions.take_queued_of(session_id):
-            message = peek(line) or Message()
-            words = "the session was closed before the prompt could be taken"
-            self._desk.tell(error_response(message.id or None, REQUEST_CANCELLED, words))
 
     def _end_turn(self, session_id: str) -> None:
         live = self._desk.conn.sessions.get(session_id)

@@ -12,6 +12,7 @@ from typing import Any
 
 from rekindle.core.items import Handover, Item, Message, Other, Plan, Role, Terminal, ToolCall, Turn
 from rekindle.core.transcript import Transcript
+from rekindle.core.translate.blocks import block_to_v1
 from rekindle.core.translate.commands import commands_to_v1
 from rekindle.core.translate.options import options_to_v1
 from rekindle.core.translate.plans import plan_to_v1
@@ -43,9 +44,16 @@ _STATE = (
 
 
 def replay(
-    transcript: Transcript, *, title: str | None = None, is_running: bool = False
+    transcript: Transcript,
+    *,
+    title: str | None = None,
+    is_running: bool = False,
+    with_booleans: bool = True,
 ) -> Iterator[Update]:
-    """Yield the updates. With `is_running`, the last turn has not ended yet."""
+    """Yield the updates. With `is_running`, the last turn has not ended yet.
+
+    With `with_booleans`, the client can show options that are switched on and off.
+    """
     last = len(transcript.turns)
     for turn in transcript.turns:
         is_going_on = is_running and turn.number == last
@@ -56,13 +64,14 @@ def replay(
         state[SESSION_INFO_UPDATE] = {**info, "title": title}
     for kind in _STATE:
         if kind in state:
-            yield marked({"sessionUpdate": kind, **_state_to_v1(kind, _told(state[kind]))})
+            told = _state_to_v1(kind, _told(state[kind]), with_booleans=with_booleans)
+            yield marked({"sessionUpdate": kind, **told})
 
 
-def _state_to_v1(kind: str, told: Update) -> Update:
+def _state_to_v1(kind: str, told: Update, *, with_booleans: bool) -> Update:
     match kind:
         case "config_option_update":
-            options = options_to_v1(told.get("configOptions"), with_booleans=True)
+            options = options_to_v1(told.get("configOptions"), with_booleans=with_booleans)
             return {**told, "configOptions": options}
         case "available_commands_update":
             return {**told, "availableCommands": commands_to_v1(told.get("availableCommands"))}
@@ -136,7 +145,8 @@ def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:
     meta = {"_meta": message.meta} if message.meta else {}
     is_empty = True
     for piece in message.pieces(LONGEST_TEXT):
-        yield {**update, "content": piece, **meta}
+        block = piece if message.protocol == 1 else block_to_v1(piece)
+        yield {**update, "content": block, **meta}
         is_empty, meta = False, {}
     if is_empty and (message.role is Role.USER or meta):
         # An empty message of the user's still begins a turn.
@@ -153,9 +163,14 @@ def _tool_call(call: ToolCall, terminals: Terminals, *, is_over: bool) -> Update
 
     fields = call_to_v1(call.fields, show)
     update = {"sessionUpdate": "tool_call", "toolCallId": call.id, "title": "", **fields}
-    if is_over and update.get("status", "pending") in UNFINISHED:
+    if is_over and text(update.get("status", "pending")) in UNFINISHED:
         update["status"] = "failed"
     return update
+
+
+def is_unfinished(call: ToolCall) -> bool:
+    """Tell whether a tool call was never said to have ended."""
+    return text(call.fields.get("status", "pending")) in UNFINISHED
 
 
 def _told(update: Update) -> Update:

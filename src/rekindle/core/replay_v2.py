@@ -25,7 +25,7 @@ from rekindle.core.translate.commands import commands_to_v2
 from rekindle.core.translate.options import options_to_v2
 from rekindle.core.translate.plans import plan_to_v2
 from rekindle.core.translate.tool_calls import call_to_v2
-from rekindle.wire.envelope import rows, table
+from rekindle.wire.envelope import rows, table, text
 
 Update = dict[str, Any]
 
@@ -136,7 +136,7 @@ def _terminals_of(call: ToolCall, terminals: Terminals, shown: set[str]) -> Iter
 
 def _tool_call(call: ToolCall, turn: Turn, *, is_over: bool) -> Update:
     fields = call_to_v2(call.fields)
-    if is_over and fields.get("status", "pending") in UNFINISHED:
+    if is_over and text(fields.get("status", "pending")) in UNFINISHED:
         fields["status"] = "cancelled" if turn.stop_reason == "cancelled" else "failed"
     return {"sessionUpdate": "tool_call_update", "toolCallId": call.id, **fields}
 

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from rekindle.model import Side
+from rekindle.wire import methods
 from rekindle.wire.envelope import request_key
 
 
@@ -39,6 +40,11 @@ class OpenRequests:
         """Return the request that this answer of `side` ends; None when nobody asked."""
         return self._open[side.peer].pop(request_key(request_id), None)
 
+    def session_of(self, side: Side, request_id: Raw) -> str | None:
+        """Return the session that an open request of `side` is about."""
+        asked = self._open[side].get(request_key(request_id))
+        return None if asked is None else asked.session_id
+
     def is_late(self, side: Side, request_id: Raw) -> bool:
         """Tell, once, whether this answer of `side` is to what was answered in its place."""
         key = request_key(request_id)
@@ -58,10 +64,10 @@ class OpenRequests:
             for asked in self._open[Side.CLIENT].values()
         )
 
-    def is_asked(self, method: str, session_id: str | None) -> bool:
-        """Tell whether the agent still waits for such an answer."""
+    def is_asked(self, session_id: str | None) -> bool:
+        """Tell whether the agent still waits for the user."""
         return any(
-            asked.method == method and asked.session_id == session_id
+            asked.method in methods.ASKING and asked.session_id == session_id
             for asked in self._open[Side.AGENT].values()
         )
 

@@ -1,12 +1,14 @@
 """Starting an agent that has died, when it is needed again: not sooner, and not in a loop."""
 
+from typing import Any
+
 from rekindle.core.capabilities import read_capabilities
 from rekindle.core.connection import AgentState, Connection
 from rekindle.core.flow import Ask, Part, Pause, Refusal, Reply, StartAgent
 from rekindle.core.params import refusal_of
 from rekindle.model import AgentIdentity
 from rekindle.wire import methods
-from rekindle.wire.envelope import INTERNAL_ERROR, table
+from rekindle.wire.envelope import INTERNAL_ERROR, UNSUPPORTED_VERSION, table
 
 _PATIENCE_US = 60_000_000
 _FIRST_PAUSE_US = 1_000_000
@@ -24,10 +26,7 @@ def awake(conn: Connection) -> Part:
     try:
         if not agent.is_running:
             yield from _started(agent)
-        reply: Reply = yield Ask(methods.INITIALIZE, agent.initialize_params, _PATIENCE_US)
-        if not reply.is_success:
-            raise refusal_of(reply, "initialize")
-        identify(conn, reply.result)
+        identify(conn, (yield from _greeted(agent)))
         agent.is_ready = True
     finally:
         agent.is_starting = agent.is_initializing = False
@@ -42,6 +41,28 @@ def _started(agent: AgentState) -> Part:
         agent.deaths += 1
         raise Refusal(INTERNAL_ERROR, f"the agent could not be started again: {why}")
     agent.is_running, agent.is_ready = True, False
+
+
+def _greeted(agent: AgentState) -> Part:
+    """Return the answer to `initialize`: it may be another release, of another version."""
+    refusals: list[Refusal] = []
+    for greeting in list(agent.greetings):
+        reply: Reply = yield Ask(methods.INITIALIZE, greeting, _PATIENCE_US)
+        if reply.is_success:
+            agent.greetings.sort(key=lambda it: it is not greeting)
+            return reply.result
+        refusals.append(refusal_of(reply, "initialize"))
+        if not may_take_another(agent, greeting, reply):
+            break
+    raise refusals[0]
+
+
+def may_take_another(agent: AgentState, greeting: dict[str, Any], reply: Reply) -> bool:
+    """Tell whether an agent that refuses a greeting may take one of another version."""
+    # Agents refuse what they do not know in many ways; version 1 they all know, but for a few.
+    is_version_1 = greeting.get("protocolVersion", 1) == 1
+    is_too_old = table(reply.error).get("code") == UNSUPPORTED_VERSION
+    return agent.is_running and (is_too_old or not is_version_1)
 
 
 def identify(conn: Connection, result: object) -> None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from rekindle.core.connection import Connection
+from rekindle.core.dialect import setup_for_agent
 from rekindle.core.flow import Ask, Part, Pause, Recall, Refusal, Reply
 from rekindle.core.params import refusal_of
 from rekindle.core.sessions import Hearing, Live, Told
@@ -58,6 +59,7 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
         live.keeps_title = live.keeps_title or how is Restored.HANDOVER
         live.needs_handover = how is Restored.HANDOVER and session.turns > 0
         live.needs_restore = live.is_outdated = False
+        live.taken_ids, live.suffix = transcript.retired_ids, transcript.suffix
         return how, answer, transcript
     finally:
         live.is_restoring = False
@@ -115,7 +117,8 @@ def _natively(conn: Connection, session: Session, live: Live) -> Part:
         if not conn.agent.own.offers(method):
             continue
         live.told = Told()
-        reply: Reply = yield Ask(method, {"sessionId": agent_id, **live.setup}, PATIENCE_US)
+        told = setup_for_agent(conn, method, live.setup)
+        reply: Reply = yield Ask(method, {"sessionId": agent_id, **told}, PATIENCE_US)
         pass_on_what_only_the_user_can_solve(reply)
         if not reply.is_success or names_another(reply, agent_id):
             continue
@@ -133,14 +136,15 @@ def _anew(conn: Connection, session: Session, live: Live) -> Part:
     if session.turns > 0 and not conn.settings.may_hand_over:
         raise no_handover(session.id)
     with conn.naming():
-        agent_id, answer = yield from begin(live.setup)
+        agent_id, answer = yield from begin(conn, live.setup)
         conn.sessions.bind(session.id, agent_id)
     return answer
 
 
-def begin(setup: dict[str, Any]) -> Part:
+def begin(conn: Connection, setup: dict[str, Any]) -> Part:
     """Have the agent make a session; return its id, and the answer. Raises Refusal."""
-    reply: Reply = yield Ask(methods.NEW, setup, PATIENCE_US)
+    told = setup_for_agent(conn, methods.NEW, setup)
+    reply: Reply = yield Ask(methods.NEW, told, PATIENCE_US)
     answer = table(reply.result)
     agent_id = text(answer.get("sessionId"))
     if not reply.is_success or agent_id is None:

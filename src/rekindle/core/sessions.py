@@ -62,8 +62,10 @@ class Live(Struct):
     """Whether the client has closed it, and the agent cannot be told."""
     is_working: bool = False
     """Whether a version 2 agent is at work on it."""
-    awaits_turn: bool = False
-    """Whether it was sent a prompt that it has neither taken nor dealt with."""
+    awaiting: int = 0
+    """How many prompts it was sent that it has neither taken nor dealt with."""
+    is_ahead: bool = False
+    """Whether it works on one of them, and has not said that it has taken it."""
     open_prompt: bytes | None = None
     """The id of a version 1 client's prompt that a version 2 agent has taken and not done with."""
     prompted: list[Any] = []
@@ -72,6 +74,10 @@ class Live(Struct):
     """Prompts of a version 2 client that wait for the turn's end."""
     to_v2: LiveToV2 | None = None
     to_v1: LiveToV1 | None = None
+    taken_ids: frozenset[str] = frozenset()
+    """The ids that messages and tool calls had when the agent was last told the record."""
+    suffix: str = ""
+    """What an id gets that the agent has given to another since."""
     setup: dict[str, Any] = {}
     """What it was last opened with: secrets and all, so never recorded."""
     title: str | None = None
@@ -131,6 +137,11 @@ class Sessions:
         """Tell whether nobody listens, because another id has come in its place."""
         return agent_id in self._abandoned
 
+    def is_gone(self, session_id: str | None) -> bool:
+        """Tell whether a session that the agent names is one that the client has closed."""
+        live = self.get(session_id)
+        return live.is_closed if live is not None else session_id in self._abandoned
+
     def drop(self, session_id: str) -> None:
         """Forget a session."""
         live = self._by_id.pop(session_id, None)
@@ -160,12 +171,6 @@ class Sessions:
         found = (live for live in self._by_id.values() if live.open_prompt == request_id)
         return next(found, None)
 
-    def take_queued_of(self, session_id: str) -> list[bytes]:
-        """Return, and drop, the prompts that wait in one session."""
-        live = self._by_id[session_id]
-        queued, live.queued = live.queued, []
-        return queued
-
     def take_held(self, *, are_all_named: bool) -> list[bytes]:
         """Return, and drop, what was held back and may now be said."""
         lines: list[bytes] = []
@@ -183,7 +188,7 @@ class Sessions:
         for live in list(self._by_id.values()):
             if live.is_closed:
                 self.drop(live.id)
-            live.needs_restore, live.awaits_turn = True, False
+            live.needs_restore, live.awaiting = True, 0
             live.held.clear()
         self._by_agent_id.clear()
         self._early.clear()

@@ -17,6 +17,7 @@ _BEGINNING = re.compile(
 
 
 _ID = b'"messageId":'
+_GIVEN_ID = _ID + b'"'
 
 
 class Streak:
@@ -75,7 +76,7 @@ class Streak:
         if self._must_lack_ids and _ID in lines:
             return 0
         count = lines.count(b"\n") + 1
-        if self._must_have_ids and lines.count(_ID) != count:
+        if self._must_have_ids and lines.count(_GIVEN_ID) != count:
             return 0
         return count if count == lines.count(self._next) + 1 else 0
 

@@ -10,14 +10,12 @@ by the agent. The answer ends it; from version 2 on, the state `idle` does. A tu
 an end was cut off, or is still going on.
 """
 
-import base64
-import binascii
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-import msgspec
-from msgspec import UNSET, MsgspecError, Struct, UnsetType, field
+from msgspec import UNSET
 
+from rekindle.core import terminals
 from rekindle.core.items import (
     Gap,
     Handover,
@@ -29,6 +27,7 @@ from rekindle.core.items import (
     ToolCall,
     Turn,
 )
+from rekindle.core.text_chunks import read_text_chunk
 from rekindle.core.translate.options import MODE, mode_option
 from rekindle.model import Entry, Kind
 from rekindle.wire import methods
@@ -54,6 +53,10 @@ class Transcript:
         self._messages: dict[tuple[Role, str], Message] = {}
         self._tool_calls: dict[str, ToolCall] = {}
         self._used_ids: set[tuple[str, str]] = set()
+        self.retired_ids: frozenset[str] = frozenset()
+        """Those from before the agent was last told the record: it may give them anew."""
+        self.suffix = ""
+        """What they get then."""
         self.offered: dict[str, dict[str, Any]] = {}
         """The modes and models there are, as the agent last told them."""
         self.terminals: dict[str, Terminal] = {}
@@ -63,8 +66,15 @@ class Transcript:
         self._named_message: Message | None = None
         """The last message that was given an id on the way: what follows belongs to it."""
         self._prompted: dict[Hashable, Turn] = {}
+        self._waiting: list[Turn] = []
+        """Those of prompts that an agent of version 2 has not taken yet."""
         self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all messages and tool calls, as they are told."""
+        return frozenset(own for _, own in self._used_ids)
 
     def add(self, entry: Entry) -> None:
         """Fold one more entry."""
@@ -83,7 +93,8 @@ class Transcript:
             case Kind.OUTCOME:
                 self._outcome(entry)
             case Kind.TERMINAL:
-                self._terminal(entry)
+                told = members(entry.line) or {}
+                terminals.take_from_client(self.terminals, told, entry.seq)
             case Kind.NAMED:
                 self._named(entry)
             case _:
@@ -92,13 +103,19 @@ class Transcript:
     def _add_what_is_not_said(self, entry: Entry) -> None:
         match entry.kind:
             case Kind.READY | Kind.CONFIGURED:
+                if entry.kind is Kind.READY:
+                    self.settle()
+                if entry.kind is Kind.READY and entry.protocol == 1:
+                    self._retire_terminals(entry)
                 self._configured(entry)
             case Kind.CONFIG:
                 self._config(entry)
             case Kind.HANDOVER:
                 # Another session of the agent's, which may give the same ids to other things.
+                self.retired_ids, self.suffix = self.ids, suffix_of(entry.at_us)
                 self._messages.clear()
                 self._tool_calls.clear()
+                self._retire_terminals(entry)
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 lost = (members(entry.line) or {}).get("lostEntries")
@@ -119,54 +136,69 @@ class Transcript:
         return turn
 
     def _prompt(self, entry: Entry) -> None:
-        turn = self._begin_turn(entry)
-        turn.ended_us = None
         message = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         message.replace(rows(_params(entry).get("prompt")))
-        turn.items.append(message)
-        self._named_message = None
+        turn = Turn(number=0, at_us=entry.at_us, items=[message])
         self._prompted[_key(entry)] = turn
+        if entry.protocol > 1 and self.turns and self.turns[-1].ended_us is None:
+            # From version 2 on a prompt may have to wait, and may be refused.
+            self._waiting.append(turn)
+        else:
+            self._begin_prompted(turn)
+
+    def _begin_prompted(self, turn: Turn) -> None:
+        if turn in self._waiting:
+            self._waiting.remove(turn)
+        turn.number = len(self.turns) + 1
+        self.turns.append(turn)
+        self._named_message = None
+
+    def _begin_waiting(self) -> None:
+        """Begin the turn of a prompt that waits for the end of another."""
+        if self._waiting:
+            self._begin_prompted(self._waiting[0])
+
+    def settle(self) -> None:
+        """Begin the turns of all prompts that wait: nobody is there any more who would."""
+        for turn in list(self._waiting):
+            self._begin_prompted(turn)
 
     def _echo(self, entry: Entry) -> None:
         echo = table(_params(entry).get("update"))
         said = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         said.replace(rows(echo.get("content")))
-        recent = self.turns[-_MOST_PROMPTS_AT_ONCE:]
+        recent = [*self.turns[-_MOST_PROMPTS_AT_ONCE:], *self._waiting]
         meant = (turn for turn in recent if _says(_unnamed_prompt(turn), said))
-        turn = next(meant, self._turn(entry))
-        self._name_prompt(turn, text(echo.get("messageId")))
+        turn = next(meant, None) or self._turn(entry)
+        if turn in self._waiting:
+            self._begin_prompted(turn)
+        self._name_prompt(turn, text(echo.get("messageId")), entry)
 
     def _answer(self, entry: Entry) -> None:
         asked = self._prompted.pop(_key(entry), None)
         turn = asked or self._turn(entry)
         answer = members(entry.line) or {}
         result = table(answer.get("result"))
-        if "error" in answer and entry.protocol > 1 and asked and self._is_refused(asked):
-            self._take_back(asked)
-        elif "error" in answer:
+        if asked is not None and asked in self._waiting:
+            if "error" in answer:
+                # Refused, and so never part of the conversation.
+                self._waiting.remove(asked)
+                return
+            self._begin_prompted(asked)
+        if "error" in answer:
             turn.error = table(answer["error"])
-            turn.ended_us = entry.at_us
+            turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         elif entry.protocol == 1 or "stopReason" in result:
             turn.stop_reason = text(result.get("stopReason"))
-            turn.ended_us = entry.at_us
+            turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         else:
-            self._name_prompt(turn, text(result.get("messageId")))
+            self._name_prompt(turn, text(result.get("messageId")), entry)
 
-    def _is_refused(self, asked: Turn) -> bool:
-        """Tell whether a prompt was refused while the turn before it was going on."""
-        is_last = asked is self.turns[-1] and len(self.turns) > 1
-        return is_last and self.turns[-2].ended_us is None
-
-    def _take_back(self, refused: Turn) -> None:
-        """Let what was said since a refused prompt belong to the turn that goes on."""
-        self.turns.pop()
-        self.turns[-1].items += refused.items[1:]
-
-    def _name_prompt(self, turn: Turn, message_id: str | None) -> None:
+    def _name_prompt(self, turn: Turn, message_id: str | None, entry: Entry) -> None:
         # One that has an id keeps it: the client was told it when the prompt was taken.
         prompt = _unnamed_prompt(turn)
         if message_id and prompt is not None:
-            prompt.id = message_id
+            prompt.id = self._unused(Role.USER, message_id, entry)
             self._messages[Role.USER, message_id] = prompt
 
     # -- updates ------------------------------------------------------------------------
@@ -177,12 +209,9 @@ class Transcript:
 
     def _text_chunk(self, entry: Entry) -> bool:
         """Fold a chunk of plain text, if it is one. Most entries are, so this way is short."""
-        try:
-            update = _decode_text_chunk(entry.line).params.update
-        except (MsgspecError, UnicodeDecodeError, RecursionError):
-            return False
-        role = _ROLES_OF_CHUNKS.get(update.kind)
-        if role is None or update.content.type != "text" or update.meta is not UNSET:
+        update = read_text_chunk(entry.line)
+        role = _ROLES_OF_CHUNKS.get(update.kind) if update is not None else None
+        if update is None or role is None:
             return False
         message = self._find_message(entry, role, update.message_id)
         message.last_seq = entry.seq
@@ -200,7 +229,7 @@ class Transcript:
         elif kind == "tool_call_content_chunk":
             self._tool_call_content(entry, update)
         elif kind in {"terminal_update", "terminal_output_chunk"}:
-            self._terminal_update(kind, update)
+            terminals.take_update(self.terminals, update, entry.seq)
         elif kind == "plan":
             self._plan(entry, update)
         elif kind == "plan_update" and table(update.get("plan")).get("type") == "items":
@@ -236,7 +265,9 @@ class Transcript:
         if role is Role.USER and turn.items and turn.ended_us is not None:
             turn = self._begin_turn(entry)
         own_id = None if message_id is None else self._unused(role, message_id, entry)
-        message = Message(role=role, seq=entry.seq, at_us=entry.at_us, id=own_id)
+        message = Message(
+            role=role, seq=entry.seq, at_us=entry.at_us, protocol=entry.protocol, id=own_id
+        )
         if own_id is None:
             message.name = self._names.pop(role, None)
             self._named_message = message if message.name is not None else None
@@ -269,36 +300,17 @@ class Transcript:
         if "_meta" in told:
             told["_meta"] = _patched(table(call.fields.get("_meta")), told["_meta"], entry)
         call.fields.update(told)
-        self._terminal_output(table(update.get("_meta")))
+        terminals.take_from_meta(self.terminals, table(update.get("_meta")), entry.seq)
         return call
 
-    def _terminal(self, entry: Entry) -> None:
-        told = members(entry.line) or {}
-        output = (text(told.get("output")) or "").encode()
-        self.terminals[str(told.get("terminalId"))] = Terminal(output=output)
-
-    def _terminal_output(self, meta: dict[str, Any]) -> None:
-        """Take what agents that run terminals themselves tell of them, beside the standard."""
-        for name in ("terminal_output", "terminal_output_delta"):
-            told = table(meta.get(name))
-            terminal_id, output = text(told.get("terminal_id")), text(told.get("data"))
-            if terminal_id is not None and output is not None:
-                terminal = self.terminals.setdefault(terminal_id, Terminal())
-                terminal.output += output.encode()
+    def _retire_terminals(self, entry: Entry) -> None:
+        items = [item for turn in self.turns for item in turn.items]
+        calls = [item for item in items if isinstance(item, ToolCall)]
+        terminals.retire(self.terminals, calls, suffix_of(entry.at_us))
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
         call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
         call.fields["content"] = [*rows(call.fields.get("content")), update.get("content")]
-
-    def _terminal_update(self, kind: str, update: dict[str, Any]) -> None:
-        terminal = self.terminals.setdefault(text(update.get("terminalId")) or "", Terminal())
-        if kind == "terminal_output_chunk":
-            terminal.output += decode_bytes(update.get("data"))
-            return
-        if "output" in update:
-            terminal.output = decode_bytes(table(update["output"]).get("data"))
-        hidden = {"sessionUpdate", "terminalId", "output"}
-        terminal.rest |= {k: v for k, v in update.items() if k not in hidden}
 
     def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
         told = table(update.get("plan"))
@@ -337,8 +349,10 @@ class Transcript:
             self._take_mode_of(update.get("configOptions"))
         if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
             turn = self.turns[-1]
-            turn.ended_us = turn.ended_us or entry.at_us
+            if turn.ended_us is None:
+                turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
             turn.stop_reason = text(update.get("stopReason")) or turn.stop_reason
+            self._begin_waiting()
 
     def _configured(self, entry: Entry) -> None:
         """Take modes and options from an answer, as if they had been told by updates."""
@@ -353,6 +367,9 @@ class Transcript:
         if isinstance(result.get("configOptions"), list):
             self.state["config_option_update"] = {"configOptions": result["configOptions"]}
             self._take_mode_of(result["configOptions"])
+        if isinstance(result.get("availableCommands"), list):
+            commands = {"availableCommands": result["availableCommands"]}
+            self.state["available_commands_update"] = commands
         for name in ("modes", "models"):
             if isinstance(result.get(name), dict):
                 self.offered[name] = table(result[name])
@@ -410,34 +427,12 @@ _ROLES = {
 _ROLES_OF_CHUNKS = {kind: role for kind, role in _ROLES.items() if kind.endswith("_chunk")}
 
 
-class _Content(Struct, gc=False, forbid_unknown_fields=True):
-    type: str
-    text: str
-
-
-class _Chunk(Struct, gc=False):
-    kind: str = field(name="sessionUpdate")
-    content: _Content
-    message_id: str | None = field(default=None, name="messageId")
-    meta: msgspec.Raw | UnsetType = field(default=UNSET, name="_meta")
-
-
-class _Params(Struct, gc=False):
-    update: _Chunk
-
-
-class _Line(Struct, gc=False):
-    params: _Params
-
-
-_decode_text_chunk = msgspec.json.Decoder(_Line).decode
-
-
 def fold(entries: Iterable[Entry]) -> Transcript:
     """Fold a session's entries, from the first on."""
     transcript = Transcript()
     for entry in entries:
         transcript.add(entry)
+    transcript.settle()
     return transcript
 
 
@@ -450,18 +445,15 @@ def count_messages(transcript: Transcript, until_seq: int) -> int:
     )
 
 
-def decode_bytes(data: object) -> bytes:
-    """Decode what version 2 writes as base64, as far as it can be."""
-    try:
-        return base64.b64decode(text(data) or "", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-
-
 def made_permission_id(message: Envelope | None) -> str:
     """Return the id of the tool call that stands for a question which is about none."""
     asked = message.id if message is not None and message.id is not UNSET else b""
     return f"rekindle-permission-{bytes(asked).decode('utf-8', 'replace')}"
+
+
+def suffix_of(at_us: int) -> str:
+    """Return what ids get that an agent gives anew, which was told the record at that time."""
+    return f"~{at_us:x}"
 
 
 def _unnamed_prompt(turn: Turn) -> Message | None:

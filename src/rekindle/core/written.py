@@ -27,7 +27,14 @@ def written_opening(conn: Connection, live: Live, method: str, ready: bytes) -> 
             cwd=tidy(text(setup["cwd"]) or ""),
             directories=directories,
         ),
-        entry(conn, live.id, Side.CLIENT, Kind.SETUP, encode(request)),
+        entry(
+            conn,
+            live.id,
+            Side.CLIENT,
+            Kind.SETUP,
+            encode(request),
+            protocol=conn.client_protocol,
+        ),
         entry(conn, live.id, Side.AGENT, Kind.READY, ready),
     ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol, Self
 
-from rekindle.model import Change, Claimed, Entry, Holder, Page, Session
+from rekindle.model import Change, Claimed, Entry, Holder, Overview, Page, Session, Standing
 
 
 class Store(Protocol):
@@ -30,11 +30,12 @@ class Store(Protocol):
           and with None taken back.
         - Tallied: adds to the session's `turns` and `messages`.
         - Deleted: the session is no longer listed by default.
+        - Archived: likewise, or with False it is listed again; the first time stays.
         - Forked: a new session gets the parent's entries up to `until_seq`, its agent, folder
           and title, and no others; the parent stays as it is. Raises SessionNotFound.
 
-        A change that names an unknown session makes it, except Deleted, which then does
-        nothing.
+        A change that names an unknown session makes it, except Deleted and Archived, which
+        then do nothing.
         """
         ...
 
@@ -80,19 +81,48 @@ class Store(Protocol):
         """Return the living holder of a session, if there is one."""
         ...
 
+    def driven(self) -> set[str]:
+        """Return the sessions that have a living holder."""
+        ...
+
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give up a session, or all of them, so far as they are `holder`'s."""
         ...
 
-    def purge(self, session_id: str) -> None:
-        """Remove for good all that is known of a deleted session, but not that it was deleted.
+    def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
+        """Tell how it stands with sessions, without reading them whole; of unknown ones nothing.
 
-        So no agent's own list can bring it back. One that is not deleted is left as it is.
+        A turn ends with the answer to its prompt, from version 2 of the protocol on with an
+        error or the state "idle". What an agent has told of a session without a prompt of ours
+        has ended.
+        """
+        ...
+
+    def purge(self, *session_ids: str) -> None:
+        """Remove for good all that is known of deleted sessions, but not that they were deleted.
+
+        So no agent's own list can bring them back. What is not deleted is left as it is.
         """
         ...
 
     def deleted(self, before_us: int) -> list[str]:
         """Return the sessions that were deleted before then, and are not purged."""
+        ...
+
+    def weigh(self, session_ids: Sequence[str]) -> int:
+        """Return how many bytes the entries of these sessions have."""
+        ...
+
+    def overview(self) -> Overview:
+        """Return what there is in all, without reading any session."""
+        ...
+
+    def compact(self) -> Iterator[float]:
+        """Give back the space that holds nothing; yield which part of the work is done.
+
+        Others may write between any two steps, and whoever stops at one, or is killed at any
+        moment, loses nothing. Raises StoreUnavailable also if others must end first.
+        """
         ...
 
     def erase(self, session_id: str) -> None:

@@ -43,6 +43,15 @@ class FileLock:
             return True
         return False
 
+    def is_free(self) -> bool:
+        """Tell whether nobody has the lock. Any number may ask at once."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        self.release()
+        return True
+
     def release(self) -> None:
         """Let the next one in."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -50,3 +59,18 @@ class FileLock:
     def close(self) -> None:
         """Give the lock and its file up."""
         os.close(self._fd)
+
+
+def is_held(path: Path) -> bool:
+    """Tell whether somebody has the lock of that file, which is not made or changed by asking."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

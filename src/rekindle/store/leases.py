@@ -5,6 +5,7 @@ for as long as it runs; the kernel lets go of it however the process ends. So a 
 known at once and without doubt, whatever became of its process id.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rekindle.model import Claimed, Holder
 from rekindle.store.filelock import FileLock
 
 _FIND = "select token, pid, host, is_over from lease where session = ?"
+_ALL = "select session, token, pid, host from lease where not is_over"
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # Who had it last stays known: whoever had it before that has missed something.
 _DROP = """
@@ -46,6 +48,16 @@ class Leases:
         found = Holder(token=token, pid=pid, host=host)
         return found if self._is_alive(token) else None
 
+    def driven(self) -> dict[int, Holder]:
+        """Return the living holders of all sessions that have one."""
+        rows = self._db.execute(_ALL).fetchall()
+        alive = {token: self._is_alive(token) for token in {row[1] for row in rows}}
+        return {
+            key: Holder(token=token, pid=pid, host=host)
+            for key, token, pid, host in rows
+            if alive[token]
+        }
+
     def drop(self, holder: Holder, key: int | None) -> None:
         """Give up one session, or all."""
         self._db.execute(_DROP, {"token": holder.token, "key": key})
@@ -70,11 +82,17 @@ class Leases:
         path = self._path(token)
         if not path.exists():
             return False
-        lock = FileLock(path)
         try:
-            is_dead = lock.acquire(0)
+            lock = FileLock(path)
+        except OSError:
+            # Not ours to look at, so not ours to take from.
+            return True
+        try:
+            is_dead = lock.is_free()
             if is_dead:
-                path.unlink(missing_ok=True)
+                # Where the folder cannot be written, it stays, and is as dead.
+                with suppress(OSError):
+                    path.unlink()
             return not is_dead
         finally:
             lock.close()

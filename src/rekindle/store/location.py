@@ -47,6 +47,11 @@ def usual_path() -> Path:
     return platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db"
 
 
+def index_path(store: Path) -> Path:
+    """Return where the index of a store lies, if it has one."""
+    return store.with_name(store.name + ".index")
+
+
 def open_store(path: Path, *, create: bool = True) -> "Store":
     """Open the store at `path`. Raises StoreUnavailable, StoreTooNew."""
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy

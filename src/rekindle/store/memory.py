@@ -7,11 +7,13 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rekindle.core.transcript import fold
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     ACTIVITY,
     NOBODY,
     AgentIdentity,
+    Archived,
     Change,
     Claimed,
     Deleted,
@@ -19,13 +21,17 @@ from rekindle.model import (
     Forked,
     Holder,
     Opened,
+    Overview,
     Page,
     Session,
+    Standing,
     Stretch,
+    Sum,
     Tallied,
     Titled,
     TitleSource,
 )
+from rekindle.store.weeks import week_of
 
 
 class _Record(Struct):
@@ -110,6 +116,11 @@ class MemoryStore:
         """Return who drives a session."""
         return self._holders.get(session_id)
 
+    def driven(self) -> set[str]:
+        """Return the sessions that somebody drives."""
+        with self._lock:
+            return set(self._holders)
+
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         with self._lock:
@@ -117,23 +128,37 @@ class MemoryStore:
                 if session_id in {None, held}:
                     del self._holders[held]
 
-    def purge(self, session_id: str) -> None:
-        """Remove all but that it was deleted."""
+    def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
+        """Tell how it stands with sessions."""
         with self._lock:
-            record = self._records.get(session_id)
-            if record is None or record.session.deleted_us is None:
-                return
-            was = record.session
-            self._records[session_id] = _Record(
-                replace(
-                    _blank(session_id, was.created_us),
-                    agent_session_id=was.agent_session_id,
-                    updated_us=was.updated_us,
-                    deleted_us=was.deleted_us,
-                )
+            return {id_: self._standing(id_) for id_ in session_ids if id_ in self._records}
+
+    def _standing(self, session_id: str) -> Standing:
+        if session_id in self._holders:
+            return Standing.LIVE
+        turns = fold(self._records[session_id].entries).turns
+        is_over = not turns or turns[-1].ended_us is not None
+        return Standing.IDLE if is_over else Standing.INTERRUPTED
+
+    def purge(self, *session_ids: str) -> None:
+        """Remove all but that they were deleted."""
+        with self._lock:
+            for session_id in session_ids:
+                record = self._records.get(session_id)
+                if record is not None and record.session.deleted_us is not None:
+                    self._purge(record.session)
+
+    def _purge(self, was: Session) -> None:
+        self._records[was.id] = _Record(
+            replace(
+                _blank(was.id, was.created_us),
+                agent_session_id=was.agent_session_id,
+                updated_us=was.updated_us,
+                deleted_us=was.deleted_us,
             )
-            self._holders.pop(session_id, None)
-            self._last_holders.pop(session_id, None)
+        )
+        self._holders.pop(was.id, None)
+        self._last_holders.pop(was.id, None)
 
     def deleted(self, before_us: int) -> list[str]:
         """Return what was deleted."""
@@ -142,8 +167,42 @@ class MemoryStore:
                 record.session.id
                 for record in self._records.values()
                 if (record.session.deleted_us or before_us) < before_us
-                and not record.session.is_stray
+                and not record.session.is_purged
             )
+
+    def weigh(self, session_ids: Sequence[str]) -> int:
+        """Add up the lines."""
+        with self._lock:
+            return sum(_weight(self._records[i]) for i in session_ids if i in self._records)
+
+    def overview(self) -> Overview:
+        """Count everything."""
+        with self._lock:
+            every = [record.session for record in self._records.values()]
+            size = sum(map(_weight, self._records.values()))
+        known = [session for session in every if not session.is_stray]
+        there = [session for session in known if session.deleted_us is None]
+        agents: dict[str, list[Session]] = {}
+        weeks: dict[int, list[Session]] = {}
+        for session in there:
+            agent = session.agent
+            agents.setdefault(agent.name or agent.program or "", []).append(session)
+            weeks.setdefault(week_of(session.created_us), []).append(session)
+        return Overview(
+            whole=_sum(there),
+            archived=sum(session.archived_us is not None for session in there),
+            deleted=len(known) - len(there),
+            first_us=min((session.created_us for session in there), default=None),
+            last_us=max((session.updated_us for session in there), default=None),
+            agents={name: _sum(sessions) for name, sessions in agents.items()},
+            weeks={week: _sum(sessions) for week, sessions in weeks.items()},
+            size=size,
+            unused=0,
+        )
+
+    def compact(self) -> Iterator[float]:
+        """Do nothing: what holds nothing takes no space here."""
+        yield 1.0
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
@@ -182,6 +241,12 @@ class MemoryStore:
                 record = self._records.get(change.session_id)
                 if record:
                     record.session = replace(record.session, deleted_us=change.at_us)
+            case Archived():
+                record = self._records.get(change.session_id)
+                if record:
+                    since_us = record.session.archived_us or change.at_us
+                    archived_us = since_us if change.is_archived else None
+                    record.session = replace(record.session, archived_us=archived_us)
 
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)
@@ -289,9 +354,11 @@ def _position(session: Session) -> tuple[int, str]:
 def _fits(session: Session, page: Page) -> bool:
     return (
         (page.cwd is None or session.cwd == page.cwd)
+        and (not page.under or any(_is_below(session.cwd, folder) for folder in page.under))
         and (page.agent is None or page.agent.lower() in _names(session.agent))
         and (page.before is None or _position(session) < page.before)
-        and (page.with_archived or session.archived_us is None)
+        and (page.with_archived or page.archived or session.archived_us is None)
+        and (not page.archived or session.archived_us is not None)
         and page.deleted is (session.deleted_us is not None)
         and (page.with_strays or not session.is_stray)
     )
@@ -299,3 +366,19 @@ def _fits(session: Session, page: Page) -> bool:
 
 def _names(agent: AgentIdentity) -> set[str]:
     return {name.lower() for name in (agent.name, agent.program) if name is not None}
+
+
+def _is_below(cwd: str | None, folder: str) -> bool:
+    return cwd is not None and (cwd == folder or cwd.startswith(folder.rstrip("/") + "/"))
+
+
+def _weight(record: _Record) -> int:
+    return sum(len(entry.line) for entry in record.entries)
+
+
+def _sum(sessions: list[Session]) -> Sum:
+    return Sum(
+        sessions=len(sessions),
+        turns=sum(session.turns for session in sessions),
+        messages=sum(session.messages for session in sessions),
+    )

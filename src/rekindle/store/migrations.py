@@ -66,6 +66,10 @@ MIGRATIONS = (
     alter table lease add column is_over integer not null default 0;
     create index session_by_deletion on session (updated_us, id) where deleted_us is not null;
     """,
+    # Where a session's last turn begins and ends, however long it is.
+    """
+    create index stretch_by_turn on stretch (kind) where kind = 'prompt' or kind = 'answer';
+    """,
 )
 
 

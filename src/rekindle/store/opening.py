@@ -18,6 +18,9 @@ _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
 _PAGES_A_CHECKPOINT = 4000
 
+INCREMENTAL = 2
+"""The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
+
 # Any: the types that apsw comes with need Python 3.12.
 Database = Any
 
@@ -29,7 +32,7 @@ def lock_path(path: Path) -> Path:
 
 def open_for_writing(path: Path, patience: float) -> Database:
     """Open a store, making or upgrading it where it must be."""
-    _make_private_file(path)
+    make_private_file(path)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
@@ -49,7 +52,7 @@ def open_for_reading(path: Path) -> Database:
     """Open a store without changing anything, except that an older one is upgraded."""
     if not path.exists():
         raise StoreUnavailable(f"there is no store at {path}")
-    db = _open_read_only(path)
+    db = open_read_only(path)
     try:
         done = _check(db, path)
     except BaseException:
@@ -61,7 +64,8 @@ def open_for_reading(path: Path) -> Database:
     return db
 
 
-def _open_read_only(path: Path) -> Database:
+def open_read_only(path: Path) -> Database:
+    """Open a database, whosever it is and however old, without changing anything."""
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         schema_version(db)
@@ -92,6 +96,8 @@ def _upgrade(db: Database, path: Path, patience: float) -> None:
     lock = FileLock(lock_path(path))
     lock.acquire(patience)
     try:
+        # A new file can be compacted later in small steps. Where tables are, this does nothing.
+        db.pragma("auto_vacuum", INCREMENTAL)
         # The mode is kept in the file, and changing it needs the file alone.
         db.pragma("journal_mode", "wal")
         db.execute("begin immediate")
@@ -108,7 +114,8 @@ def _upgrade(db: Database, path: Path, patience: float) -> None:
         lock.close()
 
 
-def _make_private_file(path: Path) -> None:
+def make_private_file(path: Path) -> None:
+    """Make a file that only its owner can read, and the folders that lead to it."""
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -128,7 +135,9 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
             words = f"the store {path} is locked by another process"
         case apsw.FullError():
             words = f"the disk with the store {path} is full"
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+        case apsw.CantOpenError():
+            words = f"the store {path} cannot be opened: {error}"
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
             words = f"the store {path} cannot be written: {error}"
         case apsw.NotADBError() | apsw.CorruptError() | ValueError():
             words = f"the store {path} is damaged: {error}"

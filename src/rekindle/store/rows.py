@@ -90,15 +90,31 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
     if page.cwd is not None:
         conditions.append("cwd = :cwd")
         values["cwd"] = page.cwd
+    if page.under:
+        conditions.append(_below(page.under, values))
     if page.agent is not None:
         conditions.append("(:agent = agent_name collate nocase or :agent = program collate nocase)")
         values["agent"] = page.agent
     if page.before is not None:
         conditions.append("(updated_us, id) < (:before_us, :before_id)")
         values["before_us"], values["before_id"] = page.before
-    if not page.with_archived:
+    if page.archived:
+        conditions.append("archived_us is not null")
+    elif not page.with_archived:
         conditions.append("archived_us is null")
     conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
     if not page.with_strays:
         conditions.append("cwd is not null")
     return conditions, values
+
+
+def _below(folders: tuple[str, ...], values: dict[str, Any]) -> str:
+    """Return the condition that a session's folder is one of these, or below one."""
+    either: list[str] = []
+    for number, folder in enumerate(folders):
+        values |= {f"folder{number}": folder, f"inside{number}": folder.rstrip("/") + "/"}
+        either.append(
+            f"cwd = :folder{number} or substr(cwd, 1, length(:inside{number})) = :inside{number}"
+        )
+    # Walking through all by time is quick at worst; sorting a home folder's sessions is not.
+    return f"({' or '.join(either)})"

@@ -10,6 +10,7 @@ that are made for them likewise.
 """
 
 import json
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from rekindle.errors import (
 )
 from rekindle.model import (
     ACTIVITY,
+    Archived,
     Change,
     Claimed,
     Deleted,
@@ -32,24 +34,24 @@ from rekindle.model import (
     Forked,
     Holder,
     Opened,
+    Overview,
     Page,
     Session,
+    Standing,
     Stretch,
     Tallied,
     Titled,
 )
-from rekindle.store import statements
+from rekindle.store import statements, upkeep
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
+from rekindle.store.location import index_path
 from rekindle.store.migrations import key_at, place
 from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
 
 _Values = Sequence[object] | Mapping[str, object]
 
-_LARGEST_IDLE_WAL = 16 * 1024 * 1024
-# A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
-_PAGES_A_CHECKPOINT = 4000
 _ROWS_A_READ = 64
 
 
@@ -139,21 +141,85 @@ class SqliteStore:
         with self._mutex, _translated(self._path):
             return self._leases.holder(key)
 
+    def driven(self) -> set[str]:
+        """Return the sessions that somebody drives."""
+        with self._mutex, _translated(self._path):
+            keys = json.dumps(list(self._leases.driven()))
+            return {row[0] for row in self._execute(statements.IDS, (keys,))}
+
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
         with self._writing():
             self._leases.drop(holder, key)
 
-    def purge(self, session_id: str) -> None:
-        """Remove all but that it was deleted."""
-        rows = self._query(statements.DELETED_KEY, (session_id,))
+    def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
+        """Tell how it stands with sessions."""
+        with self._mutex, _translated(self._path):
+            return upkeep.standings(self._db, self._leases, session_ids)
+
+    def purge(self, *session_ids: str) -> None:
+        """Remove all but that they were deleted."""
+        rows = self._query(statements.DELETED_KEYS, (json.dumps(session_ids),))
+        # First, because what is not purged yet is tried again.
+        self._forget_words(*(session_id for _, session_id in rows))
         with self._writing():
-            for (key,) in rows:
+            for key, session_id in rows:
                 self._clear(key, session_id)
                 self._execute(statements.BLANK, (key,))
+        # What was said would else lie in the log until it is written over.
+        self._empty_log()
+
+    def weigh(self, session_ids: Sequence[str]) -> int:
+        """Add up the lines."""
         with self._mutex, _translated(self._path):
-            # What was said would else lie in the log until it is written over.
+            return upkeep.weigh(self._db, session_ids)
+
+    def overview(self) -> Overview:
+        """Count everything."""
+        with self._mutex, _translated(self._path):
+            return upkeep.overview(self._db, self._path)
+
+    def compact(self) -> Iterator[float]:
+        """Give back free pages, a few at a time."""
+        with self._mutex, _translated(self._path):
+            if not upkeep.gives_back_in_steps(self._db):
+                self._convert()
+            steps = upkeep.count_steps(self._db)
+        for step in range(steps):
+            begun = time.monotonic()
+            with self._writing():
+                upkeep.compact_step(self._db)
+            yield (step + 1) / (steps + 1)
+            # Whoever waits for the lock looks for it now and then: let them find it free.
+            time.sleep(time.monotonic() - begun)
+        self._empty_log()
+        self._compact_index()
+        yield 1.0
+
+    def _convert(self) -> None:
+        """Write the whole file anew, which keeps all others from writing meanwhile."""
+        for holder in self._leases.driven().values():
+            raise StoreUnavailable(
+                f"process {holder.pid} on {holder.host} is recording, and this store is of an "
+                "older kind, which can be compacted only while nobody records: close it first"
+            )
+        is_held = self.lock.acquire(self._patience)
+        try:
+            upkeep.convert(self._db)
+        finally:
+            if is_held:
+                self.lock.release()
+
+    def _compact_index(self) -> None:
+        if index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+
+            with Index(self._path) as index:
+                index.compact()
+
+    def _empty_log(self) -> None:
+        with self._mutex, _translated(self._path):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def deleted(self, before_us: int) -> list[str]:
@@ -166,6 +232,8 @@ class SqliteStore:
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
+        # Last, because it may be indexed as long as it is there.
+        self._forget_words(session_id)
 
     def _clear(self, key: int, session_id: str) -> None:
         """Remove what was said in a session, and overwrite it."""
@@ -174,6 +242,14 @@ class SqliteStore:
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
+
+    def _forget_words(self, *session_ids: str) -> None:
+        """Remove sessions from the index, if there is one."""
+        if session_ids and index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+
+            with Index(self._path) as index:
+                index.forget(*session_ids)
 
     def close(self) -> None:
         """Close the file."""
@@ -288,6 +364,9 @@ class SqliteStore:
             case Deleted():
                 sql = "update session set deleted_us = ? where id = ?"
                 self._execute(sql, (change.at_us, change.session_id))
+            case Archived():
+                since_us = change.at_us if change.is_archived else None
+                self._execute(statements.ARCHIVE, (since_us, since_us, change.session_id))
 
     def _append(self, stretch: Stretch) -> None:
         start = self._ends.get(stretch.session_id) or self._find_end(stretch)

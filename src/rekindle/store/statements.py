@@ -77,10 +77,20 @@ TALLY = """
     update session set turns = turns + :turns, messages = messages + :messages where id = :id
 """
 
-DELETED_KEY = "select key from session where id = ? and deleted_us is not null"
+IDS = "select id from session where key in (select value from json_each(?))"
+
+ARCHIVE = """
+    update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
+"""
+
+DELETED_KEYS = """
+    select key, id from session
+    where id in (select value from json_each(?)) and deleted_us is not null
+"""
 
 DELETED = """
-    select id from session where deleted_us < ? and cwd is not null order by id
+    select id from session
+    where deleted_us < ? and (cwd is not null or turns + messages > 0) order by id
 """
 
 BLANK = """

@@ -20,6 +20,9 @@ AUTH_LOGIN = "auth/login"
 AUTH_LOGOUT = "auth/logout"
 CANCEL_REQUEST = "$/cancel_request"
 REQUEST_PERMISSION = "session/request_permission"
+ELICIT = "elicitation/create"
+ASKING = frozenset({REQUEST_PERMISSION, ELICIT})
+"""What the agent waits for the user with."""
 
 CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 

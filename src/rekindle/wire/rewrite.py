@@ -1,10 +1,15 @@
 """Changing as little of a line as must be changed."""
 
 import re
+from collections.abc import Container
+from typing import Any
 
 from msgspec import Raw
 
 from rekindle.wire.envelope import encode, members, table
+
+MESSAGE_ID = b'"messageId"'
+_TOOL_CALL_ID = b'"toolCallId"'
 
 
 def with_session_id(line: bytes, old: str, new: str) -> bytes:
@@ -25,3 +30,24 @@ def with_session_id(line: bytes, old: str, new: str) -> bytes:
 def with_id(line: bytes, request_id: Raw) -> bytes:
     """Return a request or an answer with another id; the rest as it was."""
     return encode({**(members(line) or {}), "id": request_id})
+
+
+def with_new_ids(line: bytes, taken: Container[str], suffix: str) -> bytes:
+    """Return a line in which messages and tool calls whose ids are taken have others."""
+    if MESSAGE_ID not in line and _TOOL_CALL_ID not in line:
+        return line
+    message = members(line) or {}
+    params, result = table(message.get("params")), table(message.get("result"))
+    subject = table(params.get("subject"))
+    has_changed = False
+    for place in (params.get("update"), params.get("toolCall"), subject.get("toolCall"), result):
+        has_changed |= _rename(table(place), taken, suffix)
+    return encode(message) if has_changed else line
+
+
+def _rename(place: dict[str, Any], taken: Container[str], suffix: str) -> bool:
+    found = [name for name in ("messageId", "toolCallId") if isinstance(place.get(name), str)]
+    renamed = [name for name in found if place[name] in taken]
+    for name in renamed:
+        place[name] += suffix
+    return bool(renamed)

@@ -167,6 +167,42 @@ class TestToV1:
         (told,) = live.update(call("tool_call_update", status="completed"))
         assert told["content"][0]["content"]["text"] == "one two!"
 
+    def test_content_that_grows_is_told_when_it_has_doubled_and_at_the_end(self) -> None:
+        live = LiveToV1()
+        words = {"type": "content", "content": {"type": "text", "text": "x" * 4000}}
+        told = [live.update(call("tool_call_content_chunk", content=words)) for _ in range(9)]
+        assert [len(it[0]["content"]) if it else 0 for it in told] == [1, 2, 0, 4, 0, 0, 0, 8, 0]
+        (late,) = live.update({"sessionUpdate": "state_update", "state": "idle"})
+        assert len(late["content"]) == 9
+
+    def test_what_a_terminal_showed_is_kept_as_long_as_there_is_room(self) -> None:
+        live = LiveToV1()
+
+        def run(name: str, words: str) -> None:
+            terminal = {"type": "terminal", "terminalId": name}
+            live.update(call("tool_call_update", name, content=[terminal]))
+            done = {"output": {"data": encoded(words)}, "exitStatus": {"exitCode": 0}}
+            live.update({"sessionUpdate": "terminal_update", "terminalId": name, **done})
+            live.update({"sessionUpdate": "state_update", "state": "idle"})
+
+        def shown(name: str) -> str:
+            more = {"type": "content", "content": {"type": "text", "text": "more"}}
+            (told,) = live.update(call("tool_call_content_chunk", name, content=more))
+            return str(told["content"][0]["content"]["text"])
+
+        run("a", "the output of a")
+        assert shown("a") == "the output of a"
+        run("b", "x" * (8 << 20))
+        assert shown("a").startswith("[what this showed is in the record")
+
+    def test_a_terminal_that_shows_something_else_of_the_same_length(self) -> None:
+        live = LiveToV1()
+        live.update(call("tool_call_update", content=[{"type": "terminal", "terminalId": "x"}]))
+        for words in ("10%", "OK!"):
+            snapshot = {"output": {"data": encoded(words)}}
+            told = live.update({"sessionUpdate": "terminal_update", "terminalId": "x", **snapshot})
+            assert [it["content"][0]["content"]["text"] for it in told] == [words]
+
     def test_only_the_last_messages_are_remembered(self) -> None:
         live = LiveToV1()
         for number in range(9):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rekindle.core.translate.blocks import block_to_v1
 from rekindle.core.translate.commands import commands_to_v1, commands_to_v2
 from rekindle.core.translate.diffs import diff_to_v1, diff_to_v2, git_patch
 from rekindle.core.translate.endings import ending_to_v1, ending_to_v2
@@ -25,7 +26,7 @@ from rekindle.core.translate.options import (
 from rekindle.core.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
 from rekindle.core.translate.plans import plan_to_v1, plan_to_v2
 from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
-from rekindle.core.translate.tool_calls import call_to_v1, call_to_v2
+from rekindle.core.translate.tool_calls import call_to_v1, call_to_v2, part_to_v1
 
 Json = dict[str, Any]
 
@@ -235,11 +236,12 @@ def test_commands() -> None:
 
 def test_questions_about_a_tool_call() -> None:
     call = {"toolCallId": "t", "title": "Edit", "kind": "edit"}
-    v1 = {"sessionId": "s", "toolCall": call, "options": [{"optionId": "o"}]}
+    option = {"optionId": "o", "name": "O", "kind": "allow_once"}
+    v1 = {"sessionId": "s", "toolCall": call, "options": [option]}
     v2 = question_to_v2(v1)
     assert v2 == {
         "sessionId": "s",
-        "options": [{"optionId": "o"}],
+        "options": [option],
         "title": "Edit",
         "subject": {"type": "tool_call", "toolCall": call},
     }
@@ -266,7 +268,24 @@ def test_questions_about_something_else() -> None:
         "content": [text("why")],
     }
     assert question_to_v1({"title": "Go?"}, "made", show) == {
-        "toolCall": {"toolCallId": "made", "title": "Go?"}
+        "options": [],
+        "toolCall": {"toolCallId": "made", "title": "Go?"},
+    }
+    odd = {"options": [{"optionId": "o", "kind": "allow_for_ever"}, {"optionId": "p"}]}
+    kinds = [it["kind"] for it in question_to_v1(odd, "made", show)["options"]]
+    assert kinds == ["reject_once", "reject_once"]
+
+
+def test_blocks() -> None:
+    image = {"type": "image", "data": ""}
+    assert block_to_v1(image) is image
+    assert block_to_v1({"type": "video"}) == {"type": "text", "text": "[video]"}
+    assert block_to_v1({"type": []}) == {"type": "text", "text": "[content]"}
+    part = {"type": "content", "content": {"type": "video"}, "x": 1}
+    assert part_to_v1(part, show) == {
+        "type": "content",
+        "content": {"type": "text", "text": "[video]"},
+        "x": 1,
     }
 
 
@@ -371,3 +390,7 @@ def test_answers_of_agents() -> None:
     assert chat["agentCapabilities"]["loadSession"] is False
     assert chat["agentCapabilities"]["sessionCapabilities"] == {}
     assert chat["authMethods"] == [{"type": "terminal", "id": "t", "name": "T"}]
+
+
+def test_options_whose_type_is_no_name_are_not_known() -> None:
+    assert options_to_v1([{"configId": "o", "type": []}], with_booleans=True) == []

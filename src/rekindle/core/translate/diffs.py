@@ -32,7 +32,9 @@ def diff_to_v1(part: Json) -> Json:
     """
     if "changes" not in part:
         return part
-    shown = text(table(part.get("patch")).get("text")) or "\n".join(_changes(part))
+    shown = (
+        text(table(part.get("patch")).get("text")) or "\n".join(_changes(part)) or "[no changes]"
+    )
     return {"type": "content", "content": {"type": "text", "text": shown}}
 
 

@@ -19,7 +19,7 @@ def ending_to_v2(answer: Json) -> Json:
 
 def ending_to_v1(state: Json) -> Json:
     """Return the state in which a version 2 agent's turn ends, as the answer to the prompt."""
-    reason = state.get("stopReason")
+    reason = text(state.get("stopReason"))
     if reason == "error":
         return {"error": _error(state.get("error"))}
     # Lost: reasons that version 1 has no word for.

@@ -33,7 +33,7 @@ def options_to_v1(options: object, *, with_booleans: bool) -> list[Json]:
     known = {"select", "boolean"} if with_booleans else {"select"}
     told = [table(option) for option in rows(options)]
     # Lost: options of any other type, for which version 1 has no form.
-    return [_option_to_v1(it) for it in told if it.get("type", "select") in known]
+    return [_option_to_v1(it) for it in told if text(it.get("type", "select")) in known]
 
 
 def modes_to_v1(options: object) -> Json | None:

@@ -3,13 +3,14 @@
 from typing import Any
 
 from rekindle.core.translate.tool_calls import ShowTerminal, call_to_v1, call_to_v2
-from rekindle.wire.envelope import table, text
+from rekindle.wire.envelope import rows, table, text
 
 Json = dict[str, Any]
 
 CANCELLED: Json = {"outcome": {"outcome": "cancelled"}}
 
 _UNTITLED = "Permission"
+_KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
 
 
 def question_to_v2(params: Json) -> Json:
@@ -39,12 +40,19 @@ def question_to_v1(params: Json, made_id: str, show: ShowTerminal) -> Json:
     words = text(params.get("description"))
     if words is not None and "content" not in call:
         call["content"] = [{"type": "content", "content": {"type": "text", "text": words}}]
-    ours = {"title", "subject", "description"}
+    ours = {"title", "subject", "description", "options"}
     rest = {name: value for name, value in params.items() if name not in ours}
-    return {**rest, "toolCall": call}
+    options = [_option_to_v1(table(option)) for option in rows(params.get("options"))]
+    return {**rest, "options": options, "toolCall": call}
+
+
+def _option_to_v1(option: Json) -> Json:
+    # Lost: what kind of answer it is. Nothing that is not known may be taken for consent.
+    is_known = text(option.get("kind")) in _KINDS
+    return option if is_known else {**option, "kind": "reject_once"}
 
 
 def outcome_to_v1(result: Json) -> Json:
     """Return a client's answer of version 2 for an agent of version 1: never more than it says."""
-    outcome = table(result.get("outcome")).get("outcome")
+    outcome = text(table(result.get("outcome")).get("outcome"))
     return result if outcome in {"selected", "cancelled"} else CANCELLED

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rekindle.wire.envelope import rows, table
+from rekindle.wire.envelope import rows, table, text
 
 Json = dict[str, Any]
 
@@ -10,6 +10,7 @@ MAIN = "main"
 """The id of the only plan that version 1 has."""
 
 _STATUSES = frozenset({"pending", "in_progress", "completed"})
+_PRIORITIES = frozenset({"high", "medium", "low"})
 
 
 def plan_to_v2(entries: object, plan_id: str | None = None) -> Json:
@@ -29,8 +30,11 @@ def plan_to_v1(plan: Json) -> list[Json] | None:
 
 
 def _entry_to_v1(entry: Json) -> Json:
+    if text(entry.get("priority", "medium")) not in _PRIORITIES:
+        # Lost: priorities that version 1 has no word for.
+        entry = {**entry, "priority": "medium"}
     status = entry.get("status")
-    if status is None or status in _STATUSES:
+    if status is None or text(status) in _STATUSES:
         return entry
     # Lost: that it was cancelled, but for the mark.
     meta = table(entry.get("_meta"))

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from rekindle.core.translate.blocks import block_to_v1
 from rekindle.core.translate.diffs import diff_to_v1, diff_to_v2
-from rekindle.wire.envelope import rows, table
+from rekindle.wire.envelope import rows, table, text
 
 Json = dict[str, Any]
 ShowTerminal = Callable[[str], str]
@@ -42,10 +43,10 @@ def call_to_v1(fields: Json, show: ShowTerminal) -> Json:
     told = {k: v for k, v in told.items() if v is not None and k != "capabilities"}
     if "content" in told:
         told["content"] = [part_to_v1(table(part), show) for part in told["content"]]
-    if "kind" in told and told["kind"] not in _KINDS:
+    if "kind" in told and text(told["kind"]) not in _KINDS:
         told["kind"] = "other"
     status = told.get("status")
-    if status is not None and status not in _STATUSES:
+    if status is not None and text(status) not in _STATUSES:
         told["status"] = _NEAREST_STATUS.get(str(status), "in_progress")
         meta = table(told.get("_meta"))
         told["_meta"] = {**meta, "rekindle": {**table(meta.get("rekindle")), "status": status}}
@@ -67,7 +68,9 @@ def part_to_v1(part: Json, show: ShowTerminal) -> Json:
             words = show(str(part.get("terminalId")))
             return {"type": "content", "content": {"type": "text", "text": words}}
         case "content":
-            return part
+            block = table(part.get("content"))
+            told = block_to_v1(block)
+            return part if told is block else {**part, "content": told}
         case other:
             # Lost: what it is, but for its name.
             return {"type": "content", "content": {"type": "text", "text": f"[{other}]"}}

@@ -1,0 +1,155 @@
+"""Look whether all is well: the store, who uses it, the agents seen, what editors are told.
+
+Ends with 1 if there is a problem, and with 0 if there is none; a warning is none.
+
+example:
+  rekindle doctor
+  rekindle doctor --fix
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rekindle.cli.checks import Finding, Level
+from rekindle.cli.reading import add_store_option
+from rekindle.cli.words import one_line, print_json
+from rekindle.errors import RekindleError
+from rekindle.store.location import asked_for, usual_path
+
+_STYLES = {"ok": "green", "fixed": "cyan", "warning": "yellow", "problem": "bold red"}
+_WORTH_A_WORD = 500_000_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+    parser.add_argument(
+        "--full", action="store_true", help="read everything, which takes a while if there is much"
+    )
+    parser.add_argument(
+        "--fix", action="store_true", help="repair what can be repaired without losing anything"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print what was found."""
+    asked = asked_for(arguments.store)
+    path = asked or usual_path()
+    findings: list[Finding] = []
+    for finding in _examine(path, is_asked_for=asked is not None, full=arguments.full):
+        findings.append(_mended(finding) if arguments.fix else finding)
+        if not arguments.json:
+            _print(findings[-1])
+    is_well = all(finding.level is not Level.PROBLEM for finding in findings)
+    if arguments.json:
+        described = [_describe(finding) for finding in findings]
+        print_json({"ok": is_well, "store": str(path), "findings": described})
+    return 0 if is_well else 1
+
+
+def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]:
+    from rekindle.cli.checks.database import check_sqlite
+    from rekindle.cli.checks.editors import check_editors
+    from rekindle.cli.checks.places import (
+        check_disk,
+        check_permissions,
+        check_store,
+        check_writable,
+    )
+
+    yield from _safely("store", lambda: check_store(path, is_asked_for=is_asked_for))
+    yield from _safely("permissions", lambda: check_permissions(path))
+    yield from _safely("access", lambda: check_writable(path))
+    yield from _safely("disk", lambda: check_disk(path))
+    yield from check_sqlite()
+    if path.is_file():
+        yield from _safely("store", lambda: _examine_database(path, full=full))
+    yield from _safely("editors", check_editors)
+
+
+def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
+    from rekindle.cli import COMMANDS
+    from rekindle.cli.checks import agents, database, holders
+    from rekindle.store.examining import NEWEST_SCHEMA, Examination
+
+    if path.stat().st_size > _WORTH_A_WORD:
+        print("rekindle: this is a large store; looking at it takes a while", file=sys.stderr)
+    with Examination(path) as store:
+        yield from database.check_schema(store)
+        schema = store.schema()
+        if schema is None or schema > NEWEST_SCHEMA:
+            return
+        leases = store.leases()
+        checks: dict[str, Callable[[], Iterator[Finding]]] = {
+            "journal": lambda: database.check_journal(store, path),
+            "integrity": lambda: database.check_integrity(store, path, full=full),
+            "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
+            "sessions": lambda: database.check_sessions(store),
+            "live": lambda: holders.check_live(leases),
+            "leases": lambda: holders.check_leases(leases, path),
+            "leftovers": lambda: holders.check_leftovers(path),
+            "agents": lambda: agents.check_agents(store),
+        }
+        for name, check in checks.items():
+            yield from _safely(name, check)
+
+
+def _safely(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """Do a check; that it cannot be done is a finding, and the next one is done regardless."""
+    try:
+        yield from check()
+    except (RekindleError, OSError) as error:
+        yield Finding(
+            check=name,
+            level=Level.PROBLEM,
+            what=one_line(str(error)),
+            remedy="try again when nobody uses the store" if "locked" in str(error) else "",
+        )
+
+
+def _mended(finding: Finding) -> Finding:
+    if finding.mend is None:
+        return finding
+    try:
+        finding.mend()
+    except (RekindleError, OSError) as error:
+        why = f"could not be repaired: {one_line(str(error))}"
+        return Finding(
+            check=finding.check,
+            level=finding.level,
+            what=finding.what,
+            remedy=why,
+            facts=finding.facts,
+        )
+    return Finding(check=finding.check, level=Level.FIXED, what=finding.what, facts=finding.facts)
+
+
+def _print(finding: Finding) -> None:
+    if not sys.stdout.isatty():
+        words = (finding.level, finding.check, finding.what, finding.remedy)
+        print("\t".join(map(one_line, words)))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    line = Text.assemble(
+        (f"{finding.level:8}", _STYLES[finding.level]),
+        f" {finding.check:12} {one_line(finding.what)}",
+    )
+    console.print(line)
+    if finding.remedy:
+        console.print(Text(f"{'':21} → {one_line(finding.remedy)}", style="dim"))
+
+
+def _describe(finding: Finding) -> dict[str, object]:
+    return {
+        "check": finding.check,
+        "level": finding.level,
+        "what": finding.what,
+        "remedy": finding.remedy or None,
+        "facts": finding.facts,
+    }

@@ -1,0 +1,153 @@
+"""The editors that can be set up: where their configuration lies, and what goes into it."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.cli.editors import places
+from rekindle.cli.editors.agents import Agent
+from rekindle.cli.editors.blocks import put_block
+from rekindle.cli.editors.jsonc import update
+
+SERVERS = "agent_servers"
+"""Under what Zed and the JetBrains IDEs name their agents."""
+
+_LUA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Editor(Struct, frozen=True, kw_only=True):
+    """One of them."""
+
+    title: str
+    places: Callable[[], Sequence[Path]]
+    """Where its configuration may lie, the likeliest first."""
+    files: Callable[[], Sequence[Path]]
+    """Where a person may have told it about agents."""
+    snippet: Callable[[Agent], str]
+    """What tells it of an agent."""
+    insert: Callable[[str, Agent], str]
+    """Put that into the text of its file."""
+
+    @property
+    def path(self) -> Path:
+        """Where to write."""
+        return places.first_there(self.places())
+
+
+def _in_zed(text: str, agent: Agent) -> str:
+    fields: dict[str, Any] = {"type": "custom", **_command_and_arguments(agent)}
+    return update(text, (SERVERS, agent.name), fields)
+
+
+def _in_jetbrains(text: str, agent: Agent) -> str:
+    return update(text, (SERVERS, agent.name), _command_and_arguments(agent))
+
+
+def _command_and_arguments(agent: Agent) -> dict[str, Any]:
+    return {"command": agent.command[0], "args": list(agent.command[1:])}
+
+
+def _for_neovim(agent: Agent) -> str:
+    adapter = agent.adapter or _identifier(agent.name, "_")
+    fields = [f"commands = {{ default = {{ {', '.join(map(_lua_string, agent.command))} }} }},"]
+    if not agent.adapter:
+        # One that CodeCompanion does not know is like one that has no ways of its own.
+        names = {"name": adapter, "formatted_name": agent.name}
+        fields = [*(f"{it} = {_lua_string(name)}," for it, name in names.items()), *fields]
+    base = _lua_string(agent.adapter or "opencode")
+    lines = [
+        f'require("codecompanion.config").adapters.acp{_lua_index(adapter)} = function()',
+        f'  return require("codecompanion.adapters").extend({base}, {{',
+        *(f"    {field}" for field in fields),
+        "  })",
+        "end",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _in_neovim(text: str, agent: Agent) -> str:
+    return put_block(text, agent.name, _for_neovim(agent), "--")
+
+
+def _for_emacs(agent: Agent) -> str:
+    words = " ".join(map(_lisp_string, agent.command))
+    if agent.variable:
+        return f"(setq {agent.variable} '({words}))\n"
+    program, arguments = agent.command[0], " ".join(map(_lisp_string, agent.command[1:]))
+    name, prompt = _lisp_string(agent.name), _lisp_string(f"{agent.name}> ")
+    return f"""\
+(with-eval-after-load 'agent-shell
+  (add-to-list
+   'agent-shell-agent-configs
+   (agent-shell-make-agent-config
+    :identifier '{_identifier(agent.name, "-")}
+    :mode-line-name {name}
+    :buffer-name {name}
+    :shell-prompt {prompt}
+    :shell-prompt-regexp (regexp-quote {prompt})
+    :client-maker
+    (lambda (buffer)
+      (acp-make-client :context-buffer buffer
+                       :command {_lisp_string(program)}
+                       :command-params '({arguments}))))
+   t))
+"""
+
+
+def _in_emacs(text: str, agent: Agent) -> str:
+    return put_block(text, agent.name, _for_emacs(agent), ";;")
+
+
+def _identifier(name: str, joint: str) -> str:
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    return joint.join(words) or "agent"
+
+
+def _lua_index(name: str) -> str:
+    return f".{name}" if _LUA_NAME.fullmatch(name) else f"[{_lua_string(name)}]"
+
+
+def _lua_string(words: str) -> str:
+    escaped = words.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda it: f"\\{ord(it[0]):03}", escaped) + '"'
+
+
+def _lisp_string(words: str) -> str:
+    # A newline may stand in a string of Lisp, but nobody expects it in a command.
+    escaped = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+EDITORS = {
+    "zed": Editor(
+        title="Zed",
+        places=places.zed,
+        files=places.zed,
+        snippet=lambda agent: _in_zed("", agent),
+        insert=_in_zed,
+    ),
+    "jetbrains": Editor(
+        title="JetBrains",
+        places=places.jetbrains,
+        files=places.jetbrains,
+        snippet=lambda agent: _in_jetbrains("", agent),
+        insert=_in_jetbrains,
+    ),
+    "neovim": Editor(
+        title="Neovim",
+        places=places.neovim,
+        files=places.neovim_files,
+        snippet=_for_neovim,
+        insert=_in_neovim,
+    ),
+    "emacs": Editor(
+        title="Emacs",
+        places=places.emacs,
+        files=places.emacs,
+        snippet=_for_emacs,
+        insert=_in_emacs,
+    ),
+}

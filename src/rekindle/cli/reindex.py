@@ -1,0 +1,32 @@
+"""Make the index that `rekindle search` uses anew, from the store. Nothing is lost by it.
+
+example:
+  rekindle reindex
+"""
+
+import argparse
+
+from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading
+from rekindle.errors import StoreUnavailable
+from rekindle.store.location import usual_path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Make the index."""
+    from rekindle.cli.indexing import shown
+    from rekindle.store.index import Index
+    from rekindle.store.indexing import bring_up_to_date
+
+    path = path_for_reading(arguments.store)
+    if path is None:
+        raise StoreUnavailable(f"there is no store at {usual_path()}")
+    with open_for_reading(arguments.store) as store, Index(path, anew=True) as index:
+        shown(bring_up_to_date(index, store))
+        passages, sessions = index.counts()
+    print(f"indexed {passages} passages of {sessions} sessions")
+    return 0

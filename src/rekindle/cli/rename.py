@@ -1,0 +1,52 @@
+"""Give a session a title that stays, whatever the agent calls it. Editors see it, too.
+
+example:
+  rekindle rename 3f2a Fix the parser
+  rekindle rename 3f2a --clear
+"""
+
+import argparse
+
+from rekindle.cli.changing import apply, find_there, now_us, open_for_changing
+from rekindle.cli.reading import add_session, add_store_option
+from rekindle.cli.words import one_line, printable, title
+from rekindle.errors import UsageError
+from rekindle.model import Titled, TitleSource
+
+_LONGEST = 500
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+    parser.add_argument(
+        "--clear", action="store_true", help="take your title back: the agent's counts again"
+    )
+    add_session(parser)
+    parser.add_argument("title", nargs="*", metavar="TITLE", help="what to call it")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Write the title down, or take it back."""
+    words = _title(" ".join(arguments.title), is_cleared=arguments.clear)
+    with open_for_changing(arguments.store) as store:
+        (session,) = find_there(store, [arguments.session])
+        apply(
+            store,
+            [Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=words)],
+        )
+        now = store.session(session.id)
+    print(f"{one_line(session.id)}: {title(session)} → {title(now)}")
+    return 0
+
+
+def _title(given: str, *, is_cleared: bool) -> str | None:
+    """Return the title that was asked for; None to have none. Raises UsageError."""
+    words = " ".join(given.split())
+    if bool(words) is is_cleared:
+        raise UsageError("give a title, or --clear to take yours back")
+    if printable(words) != words:
+        raise UsageError("a title cannot have control characters")
+    if len(words) > _LONGEST:
+        raise UsageError(f"a title can have at most {_LONGEST} characters: this has {len(words)}")
+    return words or None

@@ -1,0 +1,154 @@
+"""Look for words in everything that was said, in the titles of tool calls, and in file paths.
+
+Words must all be there, in any order. "quoted words" follow each other, begin* is the beginning of
+a word, and -word must not be there (put it after another one, or after --). Anything else that is
+typed is taken for words.
+
+example:
+  rekindle search flaky test
+  rekindle search '"race condition" sqlite*' --cwd . --since 2w
+"""
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from rekindle.cli.arguments import moment
+from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading, short_id
+from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, printable, title
+from rekindle.core.query import parse
+from rekindle.core.secrets import spans
+from rekindle.core.snippets import Piece, snippet
+from rekindle.errors import UsageError
+from rekindle.model import Page, Session
+from rekindle.store.base import Store
+from rekindle.store.searching import Hit, Wanted
+
+_MOST = 1_000
+_WIDTH = 240
+
+_Found = tuple[Session, Hit, list[Piece]]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+    parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
+    parser.add_argument("--agent", metavar="NAME", help="only sessions with this agent")
+    parser.add_argument(
+        "--since", type=moment, metavar="WHEN", help="only what was said since: 3d, 2w, 2025-12-31"
+    )
+    parser.add_argument("--archived", action="store_true", help="archived sessions, too")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="at most N turns (default: %(default)d)"
+    )
+    parser.add_argument(
+        "--no-redact",
+        dest="redact",
+        action="store_false",
+        help="show what looks like keys and tokens, too",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the turns that have the words, the best first."""
+    if not 1 <= arguments.limit <= _MOST:
+        raise UsageError(f"--limit must be from 1 to {_MOST}")
+    wanted = Wanted(
+        terms=parse(" ".join(arguments.words)),
+        page=Page(
+            cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
+            agent=arguments.agent,
+            limit=arguments.limit,
+            with_archived=arguments.archived,
+        ),
+        since_us=arguments.since,
+    )
+    with open_for_reading(arguments.store) as store:
+        found = [
+            (store.session(hit.session_id), hit, _snippet(hit, redact=arguments.redact))
+            for hit in _look(store, arguments.store, wanted)
+        ]
+        if arguments.json:
+            print_json([_describe(*it) for it in found])
+        elif not found:
+            print("rekindle: nothing found", file=sys.stderr)
+        elif sys.stdout.isatty():
+            _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
+        else:
+            for session, hit, pieces in found:
+                print("\t".join(_row(session, hit, pieces)))
+    return 0
+
+
+def _look(store: Store, option: str | None, wanted: Wanted) -> list[Hit]:
+    path = path_for_reading(option)
+    if path is None:
+        return []
+    from rekindle.cli.indexing import update
+    from rekindle.store.index import Index
+    from rekindle.store.searching import search
+
+    with Index(path) as index:
+        update(index, store)
+        return search(index, wanted)
+
+
+def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
+    return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _WIDTH)
+
+
+def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]:
+    """Return a hit as `--json` prints it; docs/search.md tells what the fields mean."""
+    matches: list[list[int]] = []
+    at = 0
+    for words, is_match in pieces:
+        if is_match:
+            matches.append([at, at + len(words)])
+        at += len(words)
+    return {
+        "sessionId": session.id,
+        "title": session.title,
+        "agent": session.agent.name or session.agent.program,
+        "cwd": session.cwd,
+        "turn": hit.turn,
+        "at": iso(hit.at_us),
+        "origin": hit.origin,
+        "snippet": _words(pieces),
+        "matches": matches,
+        "score": round(hit.score, 3),
+    }
+
+
+def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
+    return (
+        one_line(session.id),
+        iso(hit.at_us),
+        agent_name(session.agent),
+        folder(session),
+        str(hit.turn),
+        title(session),
+        one_line(_words(pieces)),
+    )
+
+
+def _words(pieces: list[Piece]) -> str:
+    return "".join(words for words, _ in pieces)
+
+
+def _print_for_people(found: list[_Found], ids: list[str]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for (session, hit, pieces), id_ in zip(found, ids, strict=True):
+        about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
+        place = f" · turn {hit.turn} · "
+        console.print(
+            Text.assemble((id_, "bold"), (about + place, "dim"), title(session)), soft_wrap=True
+        )
+        shown = [(printable(words), "bold yellow" if hit_ else "") for words, hit_ in pieces]
+        console.print(Text.assemble("  ", *shown), soft_wrap=True)

@@ -1,0 +1,48 @@
+"""What a person looks for: words, "phrases", beginnings* of words, and -words that must not be.
+
+Whatever else is typed is taken for words: nothing that can be typed is wrong, unless there is no
+word in it.
+"""
+
+import re
+
+from msgspec import Struct
+
+from rekindle.core.passages import parted
+from rekindle.errors import UsageError
+
+_TERM = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]*)"(?P<star>\*?)(?!\S)|(?P<plain>\S+)')
+_LAST_WORD = re.compile(r"[^\W_]{2,}$")
+
+
+class Term(Struct, frozen=True):
+    """Words that must, or must not, follow each other."""
+
+    words: str
+    is_beginning: bool = False
+    """The last word may go on."""
+    is_excluded: bool = False
+
+
+def parse(typed: str) -> list[Term]:
+    """Read what was typed. Raises UsageError when there is nothing to look for."""
+    terms = [term for match in _TERM.finditer(typed) if (term := _term(match)) is not None]
+    if all(term.is_excluded for term in terms):
+        raise UsageError(
+            'nothing to look for: give a word, a "phrase", or the beginning of a word and a star'
+        )
+    return terms
+
+
+def _term(match: re.Match[str]) -> Term | None:
+    words, minus, star = match["phrase"], match["minus"], match["star"]
+    if words is None:
+        words = match["plain"]
+        minus = words[0] == "-" and words[1:2].isalnum()
+        star = words.endswith("*")
+        words = words[bool(minus) :].removesuffix("*")
+    if not any(map(str.isalnum, words)):
+        return None
+    # With a single letter too many words begin.
+    is_beginning = bool(star) and _LAST_WORD.search(words) is not None
+    return Term(words=parted(words), is_beginning=is_beginning, is_excluded=bool(minus))

@@ -1,0 +1,263 @@
+"""The index of a store: which words stand where. It has a file of its own, beside the store's.
+
+It is made from the store and can be thrown away, so a damaged or outdated one is made anew.
+Writing it holds up no conversation: the store is only read.
+
+passage_N  what stands together, of 512 sessions: a shard. Its rowid is its place in the store (see
+           `migrations.place`), so a session's passages lie together, and the last ones are the
+           newest sessions'. `parts` are the humps of names in `words`.
+shard      which of these tables there are.
+progress   how far a session is indexed: up to the entry `seq`; its last turn so far is number
+           `turn` and begins at `turn_seq`. `updated_us` and `is_live` are the session's then: as
+           long as they stay so, there is nothing new.
+
+Forgetting. Neither SQLite nor FTS5 overwrites every trace of a row that is removed: pages that were
+split keep copies, and the tree above the words keeps some of them. Only of a table that is dropped
+nothing is left. So whatever must be forgotten takes its shard along, and the rest of the shard is
+indexed again by whoever searches next.
+"""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import apsw
+
+from rekindle.errors import StoreUnavailable
+from rekindle.store.location import index_path
+from rekindle.store.migrations import place
+from rekindle.store.opening import Database, make_private_file
+
+_APPLICATION_ID = 0x52656B78
+_VERSION = 1
+
+_SCHEMA = """
+    create table shard (number integer primary key) strict;
+    create table progress (
+        session integer primary key,
+        id text not null,
+        updated_us integer not null,
+        is_live integer not null,
+        seq integer not null,
+        turn integer not null,
+        turn_seq integer not null
+    ) strict;
+"""
+
+_SHARD = """
+    create virtual table {table} using fts5(
+        turn unindexed, at_us unindexed, origin unindexed, ident unindexed, words, parts,
+        tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
+    );
+    insert into {table} ({table}, rank) values ('hashsize', 8000000);
+"""
+_SHARD_BITS = 9
+
+_KNOWN = "select session from progress where id in (select value from json_each(?))"
+
+_ORPHANS = """
+    select session from progress
+    where not exists (
+        select 1 from store.session
+        where key = progress.session and id = progress.id and cwd is not null
+    )
+"""
+
+_Values = Sequence[object] | Mapping[str, object]
+
+
+class Index:
+    """The index of the store at `store`, open; made where there is none, or it cannot be used."""
+
+    def __init__(self, store: Path, *, anew: bool = False, patience: float = 1.0) -> None:
+        self._path = index_path(store)
+        with self.translated():
+            self._db = _open(self._path, anew=anew, patience=patience)
+            try:
+                _attach(self._db, store)
+            except BaseException:
+                self._db.close()
+                raise
+
+    @property
+    def db(self) -> Database:
+        """The connection, to which the store is attached as `store`."""
+        return self._db
+
+    def query(self, sql: str, values: _Values = ()) -> list[tuple[Any, ...]]:
+        """Run SQL."""
+        with self.translated():
+            return self._db.execute(sql, values).fetchall()
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Hold a transaction, in which the store is seen as it is after all others have written."""
+        with self.translated():
+            self._db.execute("begin immediate")
+            try:
+                yield
+                self._db.execute("commit")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("rollback")
+                raise
+
+    def shards(self) -> list[int]:
+        """Return the shards there are, the one with the newest sessions first."""
+        return [number for (number,) in self.query("select number from shard order by 1 desc")]
+
+    def table(self, key: int) -> str:
+        """Return the table for a session's passages, making it if need be.
+
+        Call inside a transaction.
+        """
+        table = table_of(shard_of(key))
+        if not self._db.execute(
+            "select 1 from shard where number = ?", (shard_of(key),)
+        ).fetchall():
+            self._db.execute("insert into shard values (?)", (shard_of(key),))
+            self._db.execute(_SHARD.format(table=table))
+        return table
+
+    def sweep(self) -> None:
+        """Forget the sessions that the store does not have any more."""
+        self._drop({shard_of(key) for (key,) in self.query(_ORPHANS)})
+
+    def forget(self, *session_ids: str) -> None:
+        """Let nothing be left of the words of sessions."""
+        rows = self.query(_KNOWN, (json.dumps(session_ids),))
+        self._drop({shard_of(key) for (key,) in rows})
+
+    def compact(self) -> None:
+        """Give back the space that holds nothing. Nobody waits for that who records."""
+        if self.query("pragma freelist_count") != [(0,)]:
+            self.query("vacuum main")
+            self._empty_log()
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many passages of how many sessions there are."""
+        passages = [self.query(f"select count(*) from {table_of(it)}") for it in self.shards()]  # noqa: S608
+        sessions = self.query("select count(*) from progress")
+        return sum(rows[0][0] for rows in passages), sessions[0][0]
+
+    def _drop(self, shards: set[int]) -> None:
+        if not shards:
+            return
+        with self.writing():
+            for shard in shards:
+                self._db.execute(f"drop table if exists {table_of(shard)}")
+                self._db.execute("delete from shard where number = ?", (shard,))
+                first, last = shard << _SHARD_BITS, (shard + 1 << _SHARD_BITS) - 1
+                self._db.execute(
+                    "delete from progress where session between ? and ?", (first, last)
+                )
+        # What was there would else lie in the log until it is written over.
+        self._empty_log()
+
+    def _empty_log(self) -> None:
+        with self.translated():
+            self._db.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self.translated():
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def translated(self) -> Generator[None]:
+        """Turn what SQLite and the system say into what a person can act on."""
+        try:
+            yield
+        except (apsw.BusyError, apsw.LockedError) as error:
+            words = f"the index {self._path} is in use by another process"
+            raise StoreUnavailable(words) from error
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
+            raise StoreUnavailable(words) from error
+        except (apsw.Error, OSError) as error:
+            raise StoreUnavailable(f"the index {self._path} failed: {error}") from error
+
+
+def places(key: int) -> tuple[int, int]:
+    """Return the first and the last place that passages of a session can have."""
+    return place(key, 0), place(key + 1, 0) - 1
+
+
+def shard_of(key: int) -> int:
+    """Return the number of the shard that has a session."""
+    return key >> _SHARD_BITS
+
+
+def table_of(shard: int) -> str:
+    """Return the name of the table that a shard is."""
+    return f"passage_{shard}"
+
+
+def _open(path: Path, *, anew: bool, patience: float) -> Database:
+    make_private_file(path)
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    db: Database = apsw.Connection(str(path), flags=flags)
+    try:
+        db.set_busy_timeout(int(patience * 1000))
+        if anew or _is_unusable(db, path):
+            _empty(db)
+        if db.pragma("user_version") != _VERSION:
+            _make(db)
+        db.pragma("secure_delete", 1)
+        db.pragma("synchronous", "normal")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _is_unusable(db: Database, path: Path) -> bool:
+    """Tell whether it is damaged or of another version; raise when it is something of others'."""
+    try:
+        application_id, version = db.pragma("application_id"), db.pragma("user_version")
+        is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
+    except (apsw.NotADBError, apsw.CorruptError):
+        return True
+    if application_id != _APPLICATION_ID and not is_new:
+        raise StoreUnavailable(f"{path} is a database, but no index of Rekindle's")
+    return not is_new and version != _VERSION
+
+
+def _empty(db: Database) -> None:
+    """Let nothing be left, whatever there was. Nobody else may have it open."""
+    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+    db.execute("vacuum")
+    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+
+
+def _make(db: Database) -> None:
+    db.pragma("journal_mode", "wal")
+    db.execute("begin immediate")
+    # Another may have been here in between, and had the same to do.
+    if db.pragma("user_version") != _VERSION:
+        db.execute(_SCHEMA)
+        db.pragma("application_id", _APPLICATION_ID)
+        db.pragma("user_version", _VERSION)
+    db.execute("commit")
+
+
+def _attach(db: Database, store: Path) -> None:
+    uri = store.absolute().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        db.execute("attach ? as store", (f"{uri}?{mode}",))
+        try:
+            db.execute("select 1 from store.session limit 1").fetchall()
+        except apsw.CantOpenError:
+            # In a folder that cannot be written SQLite cannot share its log.
+            db.execute("detach store")
+        else:
+            return
+    raise apsw.CantOpenError(f"cannot open {store}")

@@ -1,0 +1,277 @@
+"""Bringing an index up to date with its store, a few sessions at a time.
+
+A session is indexed again from the beginning of the last turn that it had, because that is as
+far back as an entry usually reaches. If one reaches further (it names a message, a tool call or
+a plan of an earlier turn), the whole session is looked at again; either way only passages that
+differ are written. Reading takes no lock; what was read is written only if nobody else has
+written to it meanwhile, and the session is still there.
+
+Memory: a session is folded as a whole, as for showing it; the number of sessions does not matter.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.core.passages import Passage, humps, parted, passages
+from rekindle.core.transcript import Transcript
+from rekindle.errors import SessionNotFound
+from rekindle.store.base import Store
+from rekindle.store.index import Index, places, shard_of, table_of
+from rekindle.store.migrations import place, seq_at
+
+_STALE = """
+    select s.key, s.id, s.updated_us, lease.session is not null, progress.id,
+           progress.updated_us, progress.is_live,
+           coalesce(seq, 0), coalesce(turn, 1), coalesce(turn_seq, 0),
+           coalesce((select place + lines - 1 from store.stretch
+                     where place between s.key << 32 and (s.key + 1 << 32) - 1
+                     order by place desc limit 1), 0)
+    from store.session s
+    left join progress on progress.session = s.key
+    left join store.lease on lease.session = s.key and not lease.is_over
+    where (progress.session is null or progress.id <> s.id or lease.session is not null
+           or progress.updated_us <> s.updated_us or progress.is_live)
+      and s.deleted_us is null and s.cwd is not null
+    order by s.key
+"""
+_IS_THERE = """
+    select 1 from store.session
+    where key = ? and id = ? and deleted_us is null and cwd is not null
+"""
+_PRESENT = "select rowid, turn, at_us, origin, ident, words from {} where rowid between ? and ?"
+_INSERT = """
+    insert into {} (rowid, turn, at_us, origin, ident, words, parts) values (?, ?, ?, ?, ?, ?, ?)
+"""
+_IDENTS = "select ident from {} where rowid between ? and ?"
+_PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?)"
+_CHARACTERS_A_WRITE = 2_000_000
+_CHARACTERS_OF_A_ROW = 200
+
+_Row = tuple[object, ...]
+
+
+class _Mark(Struct, frozen=True):
+    """How far a session is indexed."""
+
+    seq: int = 0
+    turn: int = 1
+    turn_seq: int = 0
+
+
+class _Task(Struct, frozen=True, kw_only=True):
+    """A session that may have more than is indexed."""
+
+    key: int
+    id: str
+    updated_us: int
+    is_live: bool
+    indexed_id: str | None
+    is_known: bool
+    """Whether its time, and whether it is live, are on record already."""
+    mark: _Mark
+    last_seq: int
+
+    @property
+    def is_another(self) -> bool:
+        """Whether what is indexed is of another session, or of more than there is now."""
+        return self.indexed_id not in {None, self.id} or self.mark.seq > self.last_seq
+
+    @property
+    def has_more(self) -> bool:
+        """Whether not all of it is indexed."""
+        return self.is_another or self.indexed_id is None or self.mark.seq < self.last_seq
+
+
+class _Turn(Struct, frozen=True):
+    """A turn, the entry with which it begins, and what can be found in it."""
+
+    number: int
+    begin: int
+    passages: list[Passage]
+
+
+class _Work(Struct, frozen=True, kw_only=True):
+    """What to write of a session: all passages from one place to another."""
+
+    task: _Task
+    expected: _Mark
+    first: int
+    last: int
+    found: list[Passage]
+    mark: _Mark
+    is_whole: bool = True
+
+    @property
+    def size(self) -> int:
+        """How much there is to write."""
+        return _size(self.found)
+
+
+class Progress(Struct, frozen=True):
+    """How many entries of how many are looked at."""
+
+    done: int
+    total: int
+
+
+def bring_up_to_date(index: Index, store: Store) -> Iterator[Progress]:
+    """Index what was recorded since the last time. Raises StoreUnavailable.
+
+    What is indexed so far stays, if it is not run to its end.
+    """
+    tasks = [_task(row) for row in index.query(_STALE)]
+    total = sum(max(0, task.last_seq - task.mark.seq) for task in tasks)
+    done = size = 0
+    held: list[_Work] = []
+    for task in tasks:
+        for work in _works(index, store, task):
+            held.append(work)
+            size += work.size
+            if size >= _CHARACTERS_A_WRITE:
+                _write(index, held)
+                held, size = [], 0
+                yield Progress(done, total)
+        done += max(0, task.last_seq - task.mark.seq)
+    _write(index, held)
+
+
+def _task(row: tuple[Any, ...]) -> _Task:
+    key, id_, updated_us, is_live, indexed_id, was, was_live, seq, turn, turn_seq, last = row
+    return _Task(
+        key=key,
+        id=id_,
+        updated_us=updated_us,
+        is_live=bool(is_live),
+        indexed_id=indexed_id,
+        is_known=(was, was_live) == (updated_us, is_live),
+        mark=_Mark(seq, turn, turn_seq),
+        last_seq=seq_at(last),
+    )
+
+
+def _works(index: Index, store: Store, task: _Task) -> Iterator[_Work]:
+    if not task.has_more:
+        if not task.is_known:
+            yield _Work(task=task, expected=task.mark, first=1, last=0, found=[], mark=task.mark)
+        return
+    try:
+        turns, last_seq = _read(index, store, task)
+    except SessionNotFound:
+        # It was erased meanwhile.
+        return
+    expected, first = task.mark, place(task.key, turns[0].begin if turns else 0)
+    held: list[Passage] = []
+    size = 0
+    for turn, following in pairwise(turns):
+        held += turn.passages
+        size += _size(turn.passages)
+        if size >= _CHARACTERS_A_WRITE:
+            mark = _Mark(following.begin - 1, turn.number, turn.begin)
+            last = place(task.key, mark.seq)
+            yield _Work(
+                task=task, expected=expected, first=first, last=last, found=held, mark=mark,
+                is_whole=False,
+            )  # fmt: skip
+            expected, first, held, size = mark, last + 1, [], 0
+    rest = turns[-1] if turns else _Turn(1, 0, [])
+    yield _Work(
+        task=task,
+        expected=expected,
+        first=first,
+        last=places(task.key)[1],
+        found=[*held, *rest.passages],
+        mark=_Mark(last_seq, rest.number, rest.begin),
+    )
+
+
+def _size(found: list[Passage]) -> int:
+    return sum(len(it.words) + _CHARACTERS_OF_A_ROW for it in found)
+
+
+def _read(index: Index, store: Store, task: _Task) -> tuple[list[_Turn], int]:
+    """Read what must be indexed of a session; return it, and the last entry's seq."""
+    start = _Mark() if task.is_another else task.mark
+    turns, last_seq = _fold(store, task, start)
+    if start.turn_seq and _reaches_back(index, task, turns):
+        turns, last_seq = _fold(store, task, _Mark())
+    return turns, last_seq
+
+
+def _fold(store: Store, task: _Task, start: _Mark) -> tuple[list[_Turn], int]:
+    transcript = Transcript()
+    seq = max(0, start.turn_seq - 1)
+    for entry in store.read(task.id, after=seq):
+        transcript.add(entry)
+        seq = entry.seq
+    turns: list[_Turn] = []
+    for turn in transcript.turns:
+        turn.number += start.turn - 1
+        if turn.items:
+            # What comes before the first turn belongs to it.
+            begin = turn.items[0].seq if turn.number > 1 else 0
+            turns.append(_Turn(turn.number, begin, list(passages(turn))))
+    return turns, seq
+
+
+def _reaches_back(index: Index, task: _Task, turns: list[_Turn]) -> bool:
+    """Tell whether something that was just read may belong to an earlier turn."""
+    idents = {passage.ident for turn in turns for passage in turn.passages} - {None}
+    if not idents:
+        return False
+    begin = place(task.key, task.mark.turn_seq)
+    sql = _IDENTS.format(table_of(shard_of(task.key)))
+    known = index.query(sql, (places(task.key)[0], begin - 1))
+    return any(ident in idents for (ident,) in known)
+
+
+def _write(index: Index, works: list[_Work]) -> None:
+    if not works:
+        return
+    with index.writing():
+        for work in works:
+            if _may_write(index, work):
+                _write_passages(index, work)
+                task, mark = work.task, work.mark
+                # With a time that never was, the rest is looked for the next time.
+                updated_us = task.updated_us if work.is_whole else -1
+                values = (task.key, task.id, updated_us, task.is_live)
+                index.db.execute(_PROGRESS, (*values, mark.seq, mark.turn, mark.turn_seq))
+
+
+def _may_write(index: Index, work: _Work) -> bool:
+    """Tell whether the session is still there, and nobody else has indexed it meanwhile."""
+    key, expected = work.task.key, work.expected
+    sql = "select seq, turn, turn_seq from progress where session = ?"
+    marks = index.db.execute(sql, (key,)).fetchall() or [(0, 1, 0)]
+    is_as_expected = marks == [(expected.seq, expected.turn, expected.turn_seq)]
+    return is_as_expected and bool(index.db.execute(_IS_THERE, (key, work.task.id)).fetchall())
+
+
+def _write_passages(index: Index, work: _Work) -> None:
+    """Make the passages of a stretch what was found, touching only those that differ."""
+    found = {place(work.task.key, it.seq): _row(it) for it in work.found}
+    table = index.table(work.task.key)
+    rows = index.db.execute(_PRESENT.format(table), (work.first, work.last)).fetchall()
+    present = {row[0]: row[1:] for row in rows}
+    gone = [(rowid,) for rowid, row in present.items() if found.get(rowid) != row]
+    index.db.executemany(f"delete from {table} where rowid = ?", gone)  # noqa: S608
+    # FTS5 is quickest when places only grow.
+    new = [
+        (rowid, *row, humps(str(row[-1])))
+        for rowid, row in sorted(found.items())
+        if present.get(rowid) != row
+    ]
+    index.db.executemany(_INSERT.format(table), new)
+
+
+def _row(passage: Passage) -> _Row:
+    return (
+        passage.turn,
+        passage.at_us,
+        passage.origin.value,
+        passage.ident,
+        parted(passage.words),
+    )

@@ -1,0 +1,198 @@
+"""Looking for words in an index.
+
+Best first, as by BM25; but how rare a word is does not count, because every passage that is found
+has all of them, and finding out would take a walk through all of a common word's places. Passages
+that are about as good are told newest first. Of those that are found only the latest are weighed:
+of a word that is everywhere the old ones are no better.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.core.passages import GAP, Origin
+from rekindle.core.query import Term
+from rekindle.core.secrets import Span
+from rekindle.model import Page
+from rekindle.store.index import Index, places, shard_of, table_of
+from rekindle.store.migrations import key_at, seq_at
+from rekindle.store.rows import conditions_of
+
+_WEIGHED = 1000
+_FEW_SESSIONS = 500
+_WORDS_COLUMN = 4
+_USUAL_LENGTH = 60
+_SATURATION = 1.2
+_PART_OF_LENGTH = 0.75
+_WEIGHTS = {Origin.USER: 1.2, Origin.THOUGHT: 0.8}
+_EVERYWHERE = (0, (1 << 63) - 1)
+_BEGIN, _END = "\x02", "\x03"
+
+_FOUND = """
+    select rowid, turn, at_us, origin, likeness({table}) from {table}
+    where {table} match :expression and rowid between :low and :high and at_us >= :since
+      and (select {where} from store.session where key = {table}.rowid >> 32)
+    order by rowid desc limit :most
+"""
+_MARKED = """
+    select rowid, highlight({table}, {column}, :begin, :end) from {table}
+    where {table} match :expression and rowid between :low and :high
+      and +rowid in (select value from json_each(:places))
+"""
+_IDS = "select key, id from store.session where key in (select value from json_each(?))"
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What to look for, and where."""
+
+    terms: list[Term]
+    page: Page = Page(limit=20)
+    """Which sessions, and how many turns at most."""
+    since_us: int | None = None
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A turn that has what was looked for, by its best passage."""
+
+    session_id: str
+    turn: int
+    seq: int
+    at_us: int
+    origin: Origin
+    score: float
+    text: str
+    matches: list[Span]
+
+
+class _Candidate(Struct, frozen=True):
+    place: int
+    turn: int
+    at_us: int
+    origin: Origin
+    score: float
+
+
+def search(index: Index, wanted: Wanted) -> list[Hit]:
+    """Return the turns that fit, the best first. Raises StoreUnavailable."""
+    index.db.register_fts5_function("likeness", _likeness)
+    expression = _expression(wanted.terms)
+    candidates = sorted(_candidates(index, wanted, expression), key=_rank)
+    best: dict[tuple[int, int], _Candidate] = {}
+    for candidate in candidates:
+        best.setdefault((key_at(candidate.place), candidate.turn), candidate)
+    chosen = list(best.values())[: wanted.page.limit]
+    marked = _marked(index, wanted.terms, expression, [it.place for it in chosen])
+    ids = dict(index.query(_IDS, (json.dumps([key_at(it.place) for it in chosen]),)))
+    # What went away meanwhile is not told.
+    still_there = [it for it in chosen if it.place in marked and key_at(it.place) in ids]
+    return [_hit(ids[key_at(it.place)], it, marked[it.place], wanted.terms) for it in still_there]
+
+
+def _likeness(api: Any, *_: object) -> float:  # noqa: ANN401 - apsw's interface to FTS5
+    """Weigh a passage: by how often it has each term, and less so the longer it is."""
+    length = api.column_size(_WORDS_COLUMN) / _USUAL_LENGTH
+    burden = _SATURATION * (1 - _PART_OF_LENGTH + _PART_OF_LENGTH * length)
+    counts = [sum(map(len, api.phrase_locations(n))) for n in range(api.phrase_count)]
+    return sum(count * (_SATURATION + 1) / (count + burden) for count in counts)
+
+
+def _rank(candidate: _Candidate) -> tuple[float, int]:
+    return (-round(candidate.score, 1), -candidate.at_us)
+
+
+def _expression(terms: list[Term]) -> str:
+    """Write terms as FTS5 reads them."""
+    wanted, unwanted = (
+        [_quoted(term) for term in terms if term.is_excluded is excluded]
+        for excluded in (False, True)
+    )
+    return " NOT ".join([f"({' AND '.join(wanted)})", *unwanted])
+
+
+def _quoted(term: Term) -> str:
+    words = term.words.replace('"', '""').replace("\x00", " ")
+    return f'"{words}"{"*" if term.is_beginning else ""}'
+
+
+def _candidates(index: Index, wanted: Wanted, expression: str) -> Iterator[_Candidate]:
+    conditions, values = conditions_of(wanted.page)
+    if wanted.since_us is not None:
+        conditions.append("updated_us >= :since")
+    where = " and ".join(conditions)
+    values |= {"expression": expression, "since": wanted.since_us or 0, "most": _WEIGHED}
+    found = 0
+    for shard, low, high in _ranges(index, wanted, where, values):
+        sql = _FOUND.format(table=table_of(shard), where=where)
+        more = {"low": low, "high": high, "most": _WEIGHED - found}
+        for place, turn, at_us, origin, score in index.query(sql, values | more):
+            found += 1
+            weight = _WEIGHTS.get(Origin(origin), 1.0)
+            yield _Candidate(place, turn, at_us, Origin(origin), score * weight)
+        if found >= _WEIGHED:
+            return
+
+
+def _ranges(
+    index: Index, wanted: Wanted, where: str, values: dict[str, Any]
+) -> list[tuple[int, int, int]]:
+    """Return which places of which shards to look at: of few sessions each one's, else all.
+
+    A common word is in more places than can be walked through to find a few sessions.
+    """
+    shards = index.shards()
+    if (wanted.page.cwd, wanted.page.agent, wanted.since_us) != (None, None, None):
+        sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
+        keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
+        if len(keys) < _FEW_SESSIONS:
+            return [(shard_of(key), *places(key)) for key in keys if shard_of(key) in shards]
+    return [(shard, *_EVERYWHERE) for shard in shards]
+
+
+def _marked(index: Index, terms: list[Term], expression: str, chosen: list[int]) -> dict[int, str]:
+    """Return the words of passages with what was looked for marked."""
+    ranges = [(shard_of(key_at(place)), place, place) for place in chosen]
+    if any(term.is_beginning for term in terms):
+        # FTS5 gathers the words with a beginning anew for each query.
+        ranges = [(shard, *_EVERYWHERE) for shard in {shard for shard, _, _ in ranges}]
+    values = {"expression": expression, "places": json.dumps(chosen), "begin": _BEGIN, "end": _END}
+    marked: dict[int, str] = {}
+    for shard, low, high in ranges:
+        sql = _MARKED.format(table=table_of(shard), column=_WORDS_COLUMN)
+        marked |= dict(index.query(sql, values | {"low": low, "high": high}))
+    return marked
+
+
+def _hit(session_id: str, candidate: _Candidate, marked: str, terms: list[Term]) -> Hit:
+    text, matches = _unmarked(marked)
+    return Hit(
+        session_id=session_id,
+        turn=candidate.turn,
+        seq=seq_at(candidate.place),
+        at_us=candidate.at_us,
+        origin=candidate.origin,
+        score=candidate.score,
+        text=text,
+        matches=matches or _parts_of_names(text, terms),
+    )
+
+
+def _unmarked(marked: str) -> tuple[str, list[Span]]:
+    """Take the marks out of a text; return where they were."""
+    first, *rest = marked.replace(GAP, "").split(_BEGIN)
+    matches: list[Span] = []
+    pieces, at = [first], len(first)
+    for piece in rest:
+        match, _, after = piece.partition(_END)
+        matches.append((at, at + len(match)))
+        pieces += (match, after)
+        at += len(match) + len(after)
+    return "".join(pieces), matches
+
+
+def _parts_of_names(text: str, terms: list[Term]) -> list[Span]:
+    """Find what is only part of a name."""
+    wanted = [re.escape(term.words) for term in terms if not term.is_excluded]
+    return [match.span() for match in re.finditer("|".join(wanted), text, re.IGNORECASE)]

@@ -1,0 +1,340 @@
+"""`rekindle doctor`: what it finds in real stores, well and unwell, and what it repairs."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
+from rekindle.cli.checks.places import file_system_of, mounts_of_linux, mounts_of_macos, size
+from rekindle.model import Holder, Kind, Opened, Side, Stretch
+from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.sqlite import SqliteStore
+from stores import kept_by_another
+
+NOW = 1_700_000_000_000_000
+HERE = os.uname().nodename
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"1")])
+    return path
+
+
+def said(session: str, line: bytes) -> Stretch:
+    return Stretch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
+
+
+def doctor(home: Path, *words: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit code, and the findings by their check, the worst one of each."""
+    done = run(home, "--json", *words, **variables)
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
+    assert told["ok"] is (done.returncode == 0)
+    order = ["ok", "fixed", "warning", "problem"]
+    findings = sorted(told["findings"], key=lambda it: order.index(it["level"]))
+    return done.returncode, {it["check"]: it for it in findings}
+
+
+def run(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*REKINDLE, "doctor", *words],
+        env={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def change(path: Path, sql: str) -> None:
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute(sql)
+
+
+def test_a_store_that_is_well(home: Path, path: Path) -> None:
+    before = path.read_bytes()
+    code, found = doctor(home, "--store", path)
+    assert code == 0
+    assert {it["level"] for it in found.values()} == {"ok"}
+    assert found["store"]["what"] == str(path)
+    assert found["schema"]["facts"] == {"schema": len(MIGRATIONS), "newest": len(MIGRATIONS)}
+    assert found["sqlite"]["what"] == apsw.sqlite_lib_version()
+    assert found["sessions"]["facts"]["sessions"] == 1
+    assert found["integrity"]["what"].startswith("sound (quick")
+    assert found["live"]["what"] == "no session is in use"
+    assert found["size"]["facts"]["bytes"] == path.stat().st_size
+    assert doctor(home, "--store", path, "--full")[1]["integrity"]["what"].startswith("sound (full")
+    assert path.read_bytes() == before
+
+
+def test_plain_output_is_one_line_a_finding(home: Path, path: Path) -> None:
+    done = run(home, "--store", path)
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {len(words) for words in lines} == {4}
+    assert lines[0] == ["ok", "store", str(path), ""]
+
+
+def test_before_anything_is_recorded_all_is_well(home: Path, tmp_path: Path) -> None:
+    code, found = doctor(home)
+    assert code == 0
+    assert found["store"]["what"].startswith("nothing is recorded yet")
+    assert list(home.iterdir()) == []
+    code, found = doctor(home, "--store", tmp_path / "none.db")
+    assert code == 1
+    assert found["store"]["what"] == f"there is no store at {tmp_path}/none.db"
+
+
+def test_what_others_can_read_is_a_problem_that_can_be_repaired(home: Path, path: Path) -> None:
+    (path.parent / "s.db.live").mkdir(exist_ok=True)
+    (path.parent / "s.db.live").chmod(0o755)
+    path.chmod(0o644)
+    code, found = doctor(home, "--store", path)
+    assert code == 1
+    assert found["permissions"]["remedy"].startswith("chmod")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["permissions"]["level"]) == (0, "fixed")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((path.parent / "s.db.live").stat().st_mode) == 0o700
+    assert doctor(home, "--store", path)[1]["permissions"]["what"] == "private to you"
+
+
+@pytest.mark.parametrize(
+    ("damage", "check", "words"),
+    [
+        (f"pragma user_version = {len(MIGRATIONS) + 1}", "schema", "knows only up to"),
+        ("pragma application_id = 5", "schema", "no store of Rekindle's"),
+        ("delete from session", "sessions", "their entries are there"),
+        ("update session set command = 'no JSON'", "sessions", "1 cannot be read: ses_1"),
+        ("update session set id = cast(x'ff' as text)", "sessions", "1 cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_a_problem(
+    home: Path, path: Path, damage: str, check: str, words: str
+) -> None:
+    change(path, damage)
+    before = path.read_bytes()
+    code, found = doctor(home, "--store", path, "--fix")
+    assert code == 1
+    assert words in found[check]["what"]
+    assert found[check]["remedy"]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("update stretch set kind = 'nonsense'", "makes no sense"),
+        ("update stretch set lines = 3", "does not have its 3 entries"),
+        (
+            "insert into stretch values ((1 << 32) + 9, 1, 'agent', 'update', 1, 1, 0, x'31')",
+            "missing or there twice",
+        ),
+    ],
+)
+def test_all_entries_are_read_when_asked_for(
+    home: Path, path: Path, damage: str, words: str
+) -> None:
+    change(path, damage)
+    assert doctor(home, "--store", path)[0] == 0
+    code, found = doctor(home, "--store", path, "--full")
+    assert code == 1
+    assert words in found["integrity"]["what"]
+
+
+def test_a_file_that_is_damaged_or_no_database_is_told_so(home: Path, path: Path) -> None:
+    whole = path.read_bytes()
+    # The root page of the table of entries is overwritten.
+    with closing(apsw.Connection(str(path))) as db:
+        page = db.execute("select rootpage from sqlite_schema where name = 'stretch'").get
+        start = (page - 1) * db.pragma("page_size")
+    path.write_bytes(whole[:start] + b"\xff" * 4096 + whole[start + 4096 :])
+    code, found = doctor(home, "--store", path)
+    assert code == 1
+    assert found["integrity"]["level"] == "problem"
+    path.write_bytes(b"This is a letter, and not a short one. " * 100)
+    code, found = doctor(home, "--store", path)
+    assert code == 1
+    assert "is damaged: " in found["store"]["what"]
+    path.unlink()
+    path.mkdir()
+    assert doctor(home, "--store", path)[1]["store"]["what"] == f"{path} is no file"
+
+
+def test_a_damaged_index_is_made_anew(home: Path, path: Path) -> None:
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("pragma writable_schema = on")
+        sql = "update sqlite_schema set sql = replace(sql, 'cwd, updated_us', 'cwd, created_us')"
+        db.execute(f"{sql} where name = 'session_by_cwd'")
+    change(path, "update session set created_us = 5; reindex")
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("pragma writable_schema = on")
+        sql = "update sqlite_schema set sql = replace(sql, 'cwd, created_us', 'cwd, updated_us')"
+        db.execute(f"{sql} where name = 'session_by_cwd'")
+    code, found = doctor(home, "--store", path, "--full")
+    assert (code, found["integrity"]["level"]) == (1, "problem")
+    assert "index" in found["integrity"]["what"]
+    code, found = doctor(home, "--store", path, "--full", "--fix")
+    assert (code, found["integrity"]["level"]) == (0, "fixed")
+    assert doctor(home, "--store", path, "--full")[0] == 0
+
+
+def test_a_store_in_another_mode_is_set_right(home: Path, path: Path) -> None:
+    change(path, "pragma journal_mode = delete")
+    code, found = doctor(home, "--store", path)
+    assert (code, found["journal"]["level"]) == (0, "warning")
+    assert doctor(home, "--store", path, "--fix")[1]["journal"]["level"] == "fixed"
+    assert "journal" not in doctor(home, "--store", path)[1]
+
+
+def test_a_store_that_somebody_keeps_to_themselves_is_told_so(home: Path, path: Path) -> None:
+    with kept_by_another(path):
+        code, found = doctor(home, "--store", path)
+    assert code == 1
+    assert "is locked by another process" in found["store"]["what"]
+    assert "try again" in found["store"]["remedy"]
+
+
+def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
+    client = Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)
+    try:
+        client.call("initialize", {"protocolVersion": 1})
+        session_id = client.new()
+        _, found = doctor(home, "--store", path)
+        assert (
+            found["live"]["what"] == f"1 session in use by process {client.process.pid} on {HERE}"
+        )
+        assert found["live"]["facts"]["sessions"][0]["id"] == session_id
+        assert "leases" not in found
+    finally:
+        client.close()
+    code, found = doctor(home, "--store", path)
+    assert (code, found["leases"]["level"]) == (0, "warning")
+    assert found["leases"]["facts"]["sessions"] == [session_id]
+    (token,) = (path.parent / "s.db.live").iterdir()
+    os.utime(token, (1, 1))
+    _, found = doctor(home, "--store", path, "--fix")
+    assert (found["leases"]["level"], found["leftovers"]["level"]) == ("fixed", "fixed")
+    assert list((path.parent / "s.db.live").iterdir()) == []
+    _, found = doctor(home, "--store", path)
+    assert not {"leases", "leftovers"} & found.keys()
+
+
+def test_what_another_machine_holds_is_left_alone(home: Path, path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.claim("ses_1", Holder(token="t", pid=1, host="elsewhere"))  # noqa: S106
+    _, found = doctor(home, "--store", path, "--fix")
+    assert found["leases"]["level"] == "ok"
+    assert "another machine" in found["leases"]["what"]
+
+
+def test_files_of_those_who_were_killed_are_removed_and_no_others(home: Path, path: Path) -> None:
+    live = path.parent / "s.db.live"
+    live.mkdir(exist_ok=True)
+    names = ("s.db.live/dead", "s.db.x.tmp", "s.db.bak", "s.db-journal", "other.tmp")
+    for name in names:
+        (path.parent / name).touch(mode=0o600)
+        os.utime(path.parent / name, (1, 1))
+    (live / "fresh").touch(mode=0o600)
+    _, found = doctor(home, "--store", path, "--fix")
+    assert found["leftovers"]["level"] == "fixed"
+    assert [(path.parent / name).exists() for name in names] == [False, False, True, True, True]
+    assert (live / "fresh").exists()
+
+
+def test_agents_are_told_with_how_they_came_back(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    session_id = ""
+    for offer in ("none", "none", "resume,load"):
+        agent = (*EXAMPLE_AGENT, "--offer", offer, "--memory", str(tmp_path / "memory"))
+        client = Client(*REKINDLE, "run", "--store", path, "--", *agent)
+        client.call("initialize", {"protocolVersion": 1})
+        if session_id:
+            client.call("session/load", NEW | {"sessionId": session_id})
+        session_id = session_id or client.new()
+        client.prompt(session_id, "Hello")
+        client.end()
+        client.close()
+    _, found = doctor(home, "--store", path)
+    facts = found["agent"]["facts"]
+    assert (facts["sessions"], facts["restored"]) == (1, {"handover": 1, "native": 1})
+    assert "by being told the record (1 time)" in found["agent"]["what"]
+    assert facts["command"][-1] == str(tmp_path / "memory")
+
+
+def test_editors_are_looked_at(home: Path, tmp_path: Path) -> None:
+    def write(name: str, text: str) -> None:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text, encoding="utf-8")
+
+    assert "editor" not in doctor(home)[1]
+    write(".config/zed/settings.json", '{"agent_servers": {"X": {"command": "x"}}} // x')
+    _, found = doctor(home)
+    assert found["editor"]["what"] == "Zed starts X without Rekindle"
+    assert found["editor"]["remedy"].startswith("rekindle setup zed")
+    write(".config/zed/settings.json", "{ broken")
+    assert doctor(home)[1]["editor"]["what"] == "Zed is not told of Rekindle"
+    subprocess.run(
+        [*REKINDLE, "setup", "zed", "--write", "--file", home / ".config/zed/new.json", "--", "x"],
+        check=True,
+        timeout=PATIENCE,
+        capture_output=True,
+    )
+    shutil.move(home / ".config/zed/new.json", home / ".config/zed/settings.json")
+    code, found = doctor(home)
+    assert (code, found["editor"]["what"].startswith("Zed starts /")) == (0, True)
+    write(".emacs.d/init.el", f'(setq x \'("{tmp_path}/gone/rekindle" "run" "--" "x"))')
+    code, found = doctor(home)
+    assert code == 1
+    assert f"start {tmp_path}/gone/rekindle, which is not there" in found["editor"]["what"]
+
+
+MOUNTINFO = r"""
+22 1 8:1 / / rw - ext4 /dev/sda1 rw
+30 22 0:40 / /home/me/My\040files rw,relatime shared:5 - nfs4 host:/x rw
+31 22 0:41 / /home/me rw - btrfs /dev/sdb rw
+32 22 0:42 / /mnt rw - ext4 /dev/sdc rw
+33 22 0:43 / /mnt rw - cifs //host/x rw
+"""
+MOUNT = """
+/dev/disk1 on / (apfs, local, journaled)
+//me@host/share on /Volumes/share (smbfs, nodev, nosuid)
+"""
+
+
+def test_the_file_system_is_that_of_the_nearest_mount() -> None:
+    linux, macos = mounts_of_linux(MOUNTINFO), mounts_of_macos(MOUNT)
+    assert file_system_of(Path("/home/me/My files/x"), linux) == "nfs4"
+    assert file_system_of(Path("/home/me/other"), linux) == "btrfs"
+    assert file_system_of(Path("/home/mean"), linux) == "ext4"
+    assert file_system_of(Path("/mnt/x"), linux) == "cifs"
+    assert file_system_of(Path("/Volumes/share/x"), macos) == "smbfs"
+    assert file_system_of(Path("/Users/me"), macos) == "apfs"
+    assert file_system_of(Path("/x"), []) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
+)
+def test_sizes_are_told_in_one_unit(amount: float, words: str) -> None:
+    assert size(amount) == words

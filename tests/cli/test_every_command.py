@@ -1,0 +1,309 @@
+"""What holds for every command, those to come included: documented, and never a traceback."""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import apsw
+import pytest
+
+from acp import PATIENCE, REKINDLE
+from rekindle.cli import COMMANDS, MISTAKE, parser_of
+from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.sqlite import SqliteStore
+from stores import kept_by_another
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [README, *(it.read_text(encoding="utf-8") for it in (ROOT / "docs").glob("*.md"))]
+CODES = {
+    int(code)
+    for row in re.findall(r"^\| (\d+(?:, \d+)*) \|", README, re.MULTILINE)
+    for code in row.split(", ")
+}
+NOW = 1_700_000_000_000_000
+every_command = pytest.mark.parametrize("command", COMMANDS)
+
+
+def words_for(command: str, session: str) -> list[str]:
+    """Return arguments that a command can be called with, as its own parser tells."""
+    _, parser = parser_of(command)
+    places = [it for it in parser._actions if not it.option_strings]  # noqa: SLF001
+    words = [word for it in places for word in _words_for(it, session)]
+    return [*words, "--", "true"] if parser.get_default("command") is not None else words
+
+
+def _words_for(place: argparse.Action, session: str) -> list[str]:
+    name = str(place.metavar or place.dest).upper()
+    if place.nargs == argparse.REMAINDER:
+        return ["--", "true"]
+    if place.choices:
+        return [str(next(iter(place.choices)))]
+    if name.startswith("SESSION"):
+        return [session]
+    return [] if place.nargs in {"?", "*"} else ["/" if name == "DIR" else "x"]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which there is nothing but a home and a store with a session."""
+    home = tmp_path / "home"
+    home.mkdir()
+    path = tmp_path / "s.db"
+    said = Stretch(
+        session_id="ses_1", side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=b'{"params": {}}'
+    )
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/"), said])
+    return {"HOME": str(home), "PATH": "/usr/bin:/bin", "REKINDLE_STORE": str(path)}
+
+
+def run(
+    environ: dict[str, str],
+    *words: str,
+    stdout: int = subprocess.PIPE,
+    before: Callable[[], None] | None = None,
+    program: tuple[str, ...] = REKINDLE,
+) -> tuple[int, str]:
+    """Return the exit code and what is on stderr, once it is sure that these are as they should."""
+    done = subprocess.run(
+        [*program, *words],
+        env=environ,
+        cwd=environ["HOME"],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        timeout=PATIENCE,
+        check=False,
+        preexec_fn=before,
+    )
+    for sign in ("Traceback", "Exception ignored", "Error:"):
+        assert sign not in done.stderr, done.stderr
+    assert done.returncode in CODES - {MISTAKE}, done.stderr
+    return done.returncode, done.stderr
+
+
+@every_command
+def test_help_is_short_and_has_an_example(command: str) -> None:
+    done = subprocess.run(
+        [*REKINDLE, command, "--help"],
+        env=os.environ | {"COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 42
+    assert max(map(len, lines)) <= 100
+    examples = done.stdout.partition("\nexample:\n")[2]
+    assert re.match(rf"  rekindle ([^\n]* )?{command}\b", examples)
+
+
+@every_command
+def test_a_command_is_documented(command: str) -> None:
+    assert any(re.search(rf"\brekindle {command}\b", text) for text in DOCUMENTS)
+
+
+def test_the_documents_name_no_command_that_is_not_there() -> None:
+    line = re.compile(r"^rekindle ([a-z-]+)", re.MULTILINE)
+    shown = {name for text in DOCUMENTS for name in line.findall(text)}
+    assert shown - COMMANDS.keys() == set()
+
+
+@contextmanager
+def _of_a_newer_version(path: Path) -> Iterator[None]:
+    db = apsw.Connection(str(path))
+    db.execute(f"pragma user_version = {len(MIGRATIONS) + 1}")
+    db.close()
+    yield
+
+
+@contextmanager
+def _replaced(path: Path, text: bytes | None) -> Iterator[None]:
+    path.unlink()
+    if text is None:
+        path.mkdir()
+    elif text:
+        path.write_bytes(text)
+    yield
+
+
+STORES: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
+    "fine": lambda _: nullcontext(),
+    "missing": lambda path: _replaced(path, b""),
+    "a folder": lambda path: _replaced(path, None),
+    "a letter": lambda path: _replaced(path, b"Dear friend, this is no database. " * 99),
+    "cut off": lambda path: _replaced(path, path.read_bytes()[:5000]),
+    "newer": _of_a_newer_version,
+    "held by another": kept_by_another,
+}
+
+
+@every_command
+@pytest.mark.parametrize("state", STORES)
+def test_whatever_the_store_is_like(environ: dict[str, str], command: str, state: str) -> None:
+    with STORES[state](Path(environ["REKINDLE_STORE"])):
+        code, told = run(environ, command, *words_for(command, "ses_1"))
+    assert code in {0, 1}
+    assert code == 0 or told.startswith("rekindle: ") or command == "doctor"
+
+
+@every_command
+def test_where_nothing_was_ever_recorded(environ: dict[str, str], command: str) -> None:
+    environ["REKINDLE_STORE"] = ""
+    run(environ, command, *words_for(command, "ses_1"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable to root")
+@every_command
+def test_a_store_that_cannot_be_read(environ: dict[str, str], command: str) -> None:
+    Path(environ["REKINDLE_STORE"]).chmod(0)
+    run(environ, command, *words_for(command, "ses_1"))
+
+
+@pytest.mark.parametrize("command", [it for it in COMMANDS if "ses_1" in words_for(it, "ses_1")])
+@pytest.mark.parametrize("session", ["nobody", "", "\udcff", "x" * 5000, "a\x1b[31mb\nc"])
+def test_an_id_that_is_none(environ: dict[str, str], command: str, session: str) -> None:
+    code, told = run(environ, command, *words_for(command, session))
+    assert code in {1, 2}
+    assert "\x1b" not in told
+
+
+@every_command
+def test_streams_that_are_closed(environ: dict[str, str], command: str) -> None:
+    def close() -> None:
+        os.closerange(0, 2)
+
+    run(environ, command, *words_for(command, "ses_1"), before=close)
+
+
+@every_command
+def test_nobody_who_reads(environ: dict[str, str], command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        run(environ, command, *words_for(command, "ses_1"), stdout=writing)
+        run(environ, command, "--help", stdout=writing)
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@every_command
+def test_a_disk_that_is_full(environ: dict[str, str], command: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        run(environ, command, *words_for(command, "ses_1"), stdout=full.fileno())
+
+
+# Interrupts itself when it does something for the n-th time that Python takes notice of: imports,
+# opens a file, starts a process. So the moment is always the same one.
+INTERRUPTED = """
+import os, signal, sys
+from rekindle.cli import main
+left = int(sys.argv[1])
+def notice(event, _):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(notice)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@every_command
+@pytest.mark.parametrize("moment", [1, 30, 200])
+def test_an_interrupt_at_any_moment(environ: dict[str, str], command: str, moment: int) -> None:
+    program = (sys.executable, "-c", INTERRUPTED, str(moment))
+    code, _ = run(environ, command, *words_for(command, "ses_1"), program=program)
+    assert code == 130 or moment > 1
+
+
+def test_an_interrupt_while_nobody_takes_what_is_said(environ: dict[str, str]) -> None:
+    lines = [b'{"params": {"prompt": [{"type": "text", "text": "%s"}]}}' % (b"x" * 9999)] * 50
+    with SqliteStore(Path(environ["REKINDLE_STORE"])) as store:
+        for line in lines:
+            said = Stretch(
+                session_id="ses_1", side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=line
+            )
+            store.write([said])
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*REKINDLE, "show", "ses_1"], env=environ, stdout=pipe, stderr=pipe
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        assert process.stderr.read() == b""
+
+
+def test_a_mistake_of_ours_is_told_in_one_line(environ: dict[str, str]) -> None:
+    broken = (
+        "import sys, rekindle.cli.list as it; it.main = lambda _: 1 / 0;"
+        "from rekindle.cli import main; sys.exit(main(['list']))"
+    )
+    for variables, code, first in (
+        ({}, 70, "rekindle: a mistake"),
+        ({"REKINDLE_DEBUG": "1"}, 1, "Tra"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", broken],
+            env=environ | variables,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code
+        assert done.stderr.startswith(first)
+    assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [(["list", "--no-color"], {}), (["--no-color", "list"], {}), (["list"], {"NO_COLOR": "1"})],
+)
+def test_colours_can_be_turned_off(
+    environ: dict[str, str], words: list[str], variables: dict[str, str]
+) -> None:
+    assert re.search(_COLOUR, _on_a_terminal(environ, ["doctor"]))
+    words = ["doctor" if word == "list" else word for word in words]
+    assert not re.search(_COLOUR, _on_a_terminal(environ | variables, words))
+
+
+_COLOUR = r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;)[0-9;]*m"
+
+
+def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
+    """Return what a command prints to a terminal."""
+    outer, inner = os.openpty()
+    with subprocess.Popen(
+        [*REKINDLE, *words],
+        env=environ | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
+        stdin=inner,
+        stdout=inner,
+        stderr=inner,
+    ):
+        os.close(inner)
+        shown = b""
+        try:
+            while piece := os.read(outer, 65536):
+                shown += piece
+        except OSError:
+            # Linux says so when the last one has hung up.
+            pass
+    os.close(outer)
+    return shown.decode()

@@ -1,0 +1,153 @@
+"""One value set in JSON with comments, and all else as it was."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from rekindle.cli.editors.jsonc import parse, set_value, update
+from rekindle.errors import FileUnclear
+
+SETTINGS = """\
+// Zed settings
+{
+  "theme": "One Dark", // dark
+  /* the font */
+  "buffer_font_size": 15,
+  "agent_servers": {
+    "Claude": {
+      "type": "custom", // mine
+      "command": "claude",
+      "args": [],
+      "env": { "KEY": "a // no comment" },
+    },
+    // the last word
+  },
+}
+"""
+
+
+def test_a_member_is_added_where_the_others_are() -> None:
+    assert set_value(SETTINGS, ("agent_servers", "X"), {"command": "x", "args": ["a"]}) == (
+        SETTINGS.replace(
+            "    },\n    // the last word",
+            '    },\n    "X": {\n      "command": "x",\n      "args": ["a"]\n    },\n'
+            "    // the last word",
+        )
+    )
+
+
+def test_members_of_an_object_are_replaced_one_by_one() -> None:
+    fields = {"type": "custom", "command": "rekindle", "args": ["run", "--", "claude"]}
+    assert update(SETTINGS, ("agent_servers", "Claude"), fields) == (
+        SETTINGS.replace('"command": "claude"', '"command": "rekindle"').replace(
+            '"args": []', '"args": ["run", "--", "claude"]'
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", '{\n  "a": {\n    "b": 1\n  }\n}\n'),
+        ("// hello", '// hello\n{\n  "a": {\n    "b": 1\n  }\n}\n'),
+        ("{}", '{\n  "a": {\n    "b": 1\n  }\n}'),
+        ("{ // x\n}\n", '{ // x\n  "a": {\n    "b": 1\n  }\n}\n'),
+        ('{"c": 2}', '{"c": 2,\n  "a": {\n    "b": 1\n  }\n}'),
+        ('{"a": {"c": 2} }', '{"a": {"c": 2,\n  "b": 1\n} }'),
+        ('{\n\t"a": {}\n}', '{\n\t"a": {\n\t\t"b": 1\n\t}\n}'),
+        ('{\n    "c": 2 // two\n}', '{\n    "c": 2, // two\n    "a": {\n        "b": 1\n    }\n}'),
+        ('{\n "c": 2 /* 2 */, // two\n}', '{\n "c": 2 /* 2 */, // two\n "a": {\n  "b": 1\n },\n}'),
+        ('{\r\n  "c": 2\r\n}\r\n', '{\r\n  "c": 2,\r\n  "a": {\r\n    "b": 1\r\n  }\r\n}\r\n'),
+        ('\ufeff{\n  "a": {"b": 0}\n}', '\ufeff{\n  "a": {"b": 1}\n}'),
+        ('{"a": {"b": 1}}', '{"a": {"b": 1}}'),
+        ('{"a": {"b": "/* // */"}}', '{"a": {"b": 1}}'),
+    ],
+)  # fmt: skip
+def test_the_text_keeps_its_own_manner(before: str, after: str) -> None:
+    assert set_value(before, ("a", "b"), 1) == after
+    assert set_value(after, ("a", "b"), 1) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "the file is no object"),
+        ('{"a": 5}', "a is no object"),
+        ('{"a": {}, "a": {}}', "has 'a' twice"),
+        ('{"a": {"b": [1, // one\n2]}}', "a.b has comments in it"),
+        ('{"a": {"b": 1}', "is expected in line 1"),
+        ('{"a" 1}', "a colon is expected"),
+        ("{a: 1}", "a key is expected"),
+        ('{"a": \n01}', "a value is expected in line 2"),
+        ('{"a": nope}', "a value is expected"),
+        ('{"a": 1 "b": 2}', "a comma or } is expected"),
+        ('{"a": "unended\n"}', "a value is expected"),
+        ("{} {}", "something after the end"),
+        ("{,}", "a key is expected"),
+        ("[" * 500, "nested too deeply"),
+        ("{} /* unended", "something after the end"),
+    ],
+)
+def test_what_is_not_sure_is_refused(text: str, why: str) -> None:
+    with pytest.raises(FileUnclear, match=re.escape(why)):
+        set_value(text, ("a", "b"), 2)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+objects = st.dictionaries(st.text("abc", max_size=2), json_values, max_size=4)
+
+
+@st.composite
+def commented(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """Write an object as a person might: with comments, commas and lines anywhere."""
+    data = draw(objects)
+    count = 0
+
+    def gap() -> str:
+        nonlocal count
+        count += 1
+        kinds = ["", " ", "\n", "\n  ", f"/* c{count} */", f"// c{count}\n"]
+        return draw(st.sampled_from(kinds))
+
+    def write(value: Any) -> str:  # noqa: ANN401 - JSON
+        if not isinstance(value, dict | list) or not value:
+            return json.dumps(value)
+        parts = (
+            [f"{json.dumps(key)}{gap()}:{gap()}{write(it)}" for key, it in value.items()]
+            if isinstance(value, dict)
+            else [write(it) for it in value]
+        )
+        begin, end = "{}" if isinstance(value, dict) else "[]"
+        comma = draw(st.sampled_from(["", ","]))
+        return begin + gap() + f"{gap()},{gap()}".join(parts) + gap() + comma + gap() + end
+
+    return gap() + write(data) + gap(), data
+
+
+@given(commented(), st.lists(st.text("abc", max_size=2), min_size=1, max_size=3), json_values)
+def test_whatever_is_written_how(
+    written: tuple[str, dict[str, Any]], path: list[str], value: object
+) -> None:
+    text, data = written
+    assert parse(text).data == data
+    try:
+        changed = set_value(text, path, value)
+    except FileUnclear as error:
+        assert "is no object" in str(error) or "has comments in it" in str(error)  # noqa: PT017
+        return
+    found = parse(changed).data
+    for key in path:
+        found = found[key]
+    assert found == value
+    assert set_value(changed, path, value) == changed
+    comments = re.findall(r"c\d+", text)
+    assert [it for it in re.findall(r"c\d+", changed) if it in comments] == comments

@@ -1,0 +1,89 @@
+from typing import Any
+
+import pytest
+
+from rekindle.core.items import Gap, Message, Plan, Role, ToolCall, Turn
+from rekindle.core.passages import GAP, Passage, humps, parted, passages
+
+
+def said(*blocks: dict[str, Any], role: Role = Role.USER, id_: str | None = None) -> Message:
+    message = Message(role=role, seq=3, at_us=7, id=id_)
+    message.replace(list(blocks))
+    return message
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+def words(*items: Any) -> list[str]:  # noqa: ANN401 - as it comes
+    return [passage.words for passage in passages(Turn(number=2, at_us=1, items=list(items)))]
+
+
+def test_a_passage_knows_its_place() -> None:
+    turn = Turn(number=2, at_us=1, items=[said(text("Hello"), role=Role.THOUGHT, id_="m")])
+    assert list(passages(turn)) == [
+        Passage(turn=2, seq=3, at_us=7, origin="thought", ident="thought:m", words="Hello")  # type: ignore[arg-type]
+    ]
+
+
+def test_words_and_names_of_attachments_are_found() -> None:
+    link = {"type": "resource_link", "name": "notes", "uri": "file:///p/a.md"}
+    embedded = {"type": "resource", "resource": {"uri": "file:///p/b.md", "text": "long"}}
+    found = words(said(text("See "), link, embedded, {"type": "image", "data": "xx"}, text("!")))
+    assert found == ["See \nnotes\n\nfile:///p/a.md\n\nfile:///p/b.md\n!"]
+
+
+def test_titles_and_paths_of_tool_calls_are_found() -> None:
+    fields = {
+        "title": "Edit",
+        "locations": [{"path": "/p/a.py", "line": 3}, "odd"],
+        "content": [
+            {"type": "diff", "path": "/p/a.py", "newText": "not this"},
+            {"type": "diff", "changes": [{"path": "/p/c.py", "oldPath": "/p/b.py"}]},
+        ],
+        "rawOutput": "nor this",
+    }
+    assert words(ToolCall(id="t", seq=1, at_us=1, fields=fields)) == [
+        "Edit\n/p/a.py\n/p/b.py\n/p/c.py"
+    ]
+
+
+def test_steps_of_plans_are_found() -> None:
+    entries = [{"content": "First"}, "odd", {"content": "Then"}]
+    assert words(Plan(seq=1, at_us=1, entries=entries)) == ["First\n\nThen"]
+
+
+def test_what_may_still_be_added_to_is_there_though_empty() -> None:
+    assert words(said(), said(id_="m"), Gap(seq=1, at_us=1, lost=2)) == [""]
+
+
+def test_what_cannot_be_searched_for_is_taken_out() -> None:
+    assert words(said(text("a\x00b\x02c\x03d\te\nf\x1b"))) == ["a b c d\te\nf "]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("plain words, ÄÖÜ", "plain words, ÄÖÜ"),
+        ("SQLite全文検索 ok", "SQLite|全|文|検|索 ok"),
+        ("ひらガナ", "ひ|ら|ガ|ナ"),
+        ("한국어", "한|국|어"),
+    ],
+)
+def test_what_is_written_without_blanks_is_parted(given: str, expected: str) -> None:
+    assert parted(given).replace(GAP, "|") == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("SqliteStore", "Sqlite Store"),
+        ("getUserName2, getUserName2", "get User Name 2"),
+        ("an HTTPServer on GitHub", "HTTP Server Git Hub"),
+        ("snake_case and plain Words", ""),
+        ("aB" * 50, ""),
+    ],
+)
+def test_names_are_parted_at_their_humps(given: str, expected: str) -> None:
+    assert humps(given) == expected

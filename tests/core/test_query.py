@@ -1,0 +1,45 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from rekindle.core.query import Term, parse
+from rekindle.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("typed", "terms"),
+    [
+        ("two words", [Term("two"), Term("words")]),
+        ('"a phrase" word', [Term("a phrase"), Term("word")]),
+        ("beg*", [Term("beg", is_beginning=True)]),
+        ('"a beg"*', [Term("a beg", is_beginning=True)]),
+        ("foo_be*", [Term("foo_be", is_beginning=True)]),
+        ("a -b", [Term("a"), Term("b", is_excluded=True)]),
+        ('a -"b c"', [Term("a"), Term("b c", is_excluded=True)]),
+        ("src/foo_bar.py", [Term("src/foo_bar.py")]),
+        ("検索", [Term("検\u200b索")]),
+        # What is not meant so, or not finished, is words.
+        ("b*", [Term("b")]),
+        ("foo(bar", [Term("foo(bar")]),
+        ("a AND", [Term("a"), Term("AND")]),
+        ("OR NOT NEAR(a b)", [Term("OR"), Term("NOT"), Term("NEAR(a"), Term("b)")]),
+        ('"not closed', [Term('"not'), Term("closed")]),
+        ('"a"b c', [Term('"a"b'), Term("c")]),
+        ("col:x {col}:y ^z", [Term("col:x"), Term("{col}:y"), Term("^z")]),
+        ("a*b *c", [Term("a*b"), Term("*c")]),
+        ("--flag", [Term("--flag")]),
+        ('a - * "" -* ?', [Term("a")]),
+    ],
+)
+def test_what_is_typed_is_understood(typed: str, terms: list[Term]) -> None:
+    assert parse(typed) == terms
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "*", '""', '"', "-", "-word", '-"a phrase"', "?! …"])
+def test_nothing_to_look_for_is_an_error_that_says_what_to_do(typed: str) -> None:
+    with pytest.raises(UsageError, match="nothing to look for: give a word"):
+        parse(typed)
+
+
+@given(st.text())
+def test_nothing_else_is_an_error(typed: str) -> None:
+    assert parse(f"word {typed}")[0] == Term("word")

@@ -1,0 +1,348 @@
+"""What `store/base.py` specifies of a store as a whole, asked of every store."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import apsw
+import pytest
+from hypothesis import given, strategies as st
+
+from rekindle.errors import StoreUnavailable
+from rekindle.model import (
+    AgentIdentity,
+    Archived,
+    Deleted,
+    Forked,
+    Holder,
+    Kind,
+    Opened,
+    Overview,
+    Page,
+    Side,
+    Standing,
+    Stretch,
+    Sum,
+    Tallied,
+)
+from rekindle.store.base import Store
+from rekindle.store.memory import MemoryStore
+from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.sqlite import SqliteStore
+from rekindle.store.weeks import week_of
+
+MONDAY = 1_699_833_600_000_000  # 2023-11-13, midnight in UTC
+DAY = 24 * 3600 * 1_000_000
+
+
+def opened(session: str, at_us: int = MONDAY, **told: object) -> Opened:
+    return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
+
+
+def entry(kind: Kind, message: object, protocol: int = 1, session: str = "s") -> Stretch:
+    line = message if isinstance(message, bytes) else json.dumps(message).encode()
+    side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
+    return Stretch(
+        session_id=session, side=side, kind=kind, at_us=MONDAY, data=line, protocol=protocol
+    )
+
+
+def prompt(protocol: int = 1) -> Stretch:
+    return entry(Kind.PROMPT, {"id": 1, "params": {"prompt": []}}, protocol)
+
+
+def update(protocol: int = 1, /, **told: object) -> Stretch:
+    return entry(Kind.UPDATE, {"params": {"update": told}}, protocol)
+
+
+def state(name: str) -> Stretch:
+    return update(2, sessionUpdate="state_update", state=name)
+
+
+CHUNK = update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "x"})
+QUOTE = update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": '"idle"'})
+ENDED = entry(Kind.ANSWER, {"id": 1, "result": {"stopReason": "end_turn"}})
+FAILED = entry(Kind.ANSWER, {"id": 1, "error": {"code": 1, "message": "no"}})
+TAKEN = entry(Kind.ANSWER, {"id": 1, "result": {"messageId": "m"}}, protocol=2)
+REFUSED = entry(Kind.ANSWER, {"id": 1, "error": {"code": 1, "message": "no"}}, protocol=2)
+LOADED = entry(Kind.SETUP, {"params": {}})
+
+
+def ids(store: Store, **page: object) -> list[str]:
+    return sorted(session.id for session in store.sessions(Page(**page)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("entries", "standing"),
+    [
+        ([], Standing.IDLE),
+        ([LOADED], Standing.IDLE),
+        ([CHUNK], Standing.IDLE),
+        ([prompt()], Standing.INTERRUPTED),
+        ([prompt(), CHUNK], Standing.INTERRUPTED),
+        ([prompt(), CHUNK, LOADED], Standing.INTERRUPTED),
+        ([prompt(), CHUNK, ENDED], Standing.IDLE),
+        ([prompt(), CHUNK, ENDED, CHUNK], Standing.IDLE),
+        ([prompt(), FAILED], Standing.IDLE),
+        ([prompt(), ENDED, LOADED, prompt(), CHUNK], Standing.INTERRUPTED),
+        ([prompt(2)], Standing.INTERRUPTED),
+        ([prompt(2), TAKEN], Standing.INTERRUPTED),
+        ([prompt(2), TAKEN, state("running"), CHUNK], Standing.INTERRUPTED),
+        ([prompt(2), TAKEN, state("running"), state("idle")], Standing.IDLE),
+        ([prompt(2), state("running"), state("idle"), TAKEN], Standing.IDLE),
+        ([prompt(2), TAKEN, state("running"), QUOTE], Standing.INTERRUPTED),
+        ([prompt(2), REFUSED], Standing.IDLE),
+        ([prompt(2), TAKEN, CHUNK, ENDED], Standing.IDLE),
+        ([prompt(1), TAKEN, state("running"), CHUNK], Standing.INTERRUPTED),
+        ([prompt(1), TAKEN, state("running"), state("idle")], Standing.IDLE),
+        ([prompt(2), TAKEN, state("idle"), prompt(2), TAKEN], Standing.INTERRUPTED),
+    ],
+)
+def test_a_session_is_interrupted_when_its_last_turn_has_no_end(
+    store: Store, entries: list[Stretch], standing: Standing
+) -> None:
+    store.write([opened("s"), *entries, opened("other")])
+    assert store.standings(["s", "other"]) == {"s": standing, "other": Standing.IDLE}
+
+
+def test_a_session_that_is_driven_is_live_whatever_its_last_turn(store: Store) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    store.write([opened("s"), prompt(), opened("other")])
+    assert store.driven() == set()
+    store.claim("s", holder)
+    assert store.driven() == {"s"}
+    assert store.standings(["s", "other"]) == {"s": Standing.LIVE, "other": Standing.IDLE}
+    store.release(holder)
+    assert store.driven() == set()
+    assert store.standings(["s"]) == {"s": Standing.INTERRUPTED}
+    assert store.standings(["nobody"]) == store.standings([]) == {}
+
+
+def test_a_fork_stands_by_itself(store: Store) -> None:
+    store.write([opened("s"), prompt(), ENDED, prompt()])
+    store.write([Forked(session_id="f", at_us=MONDAY, parent_id="s", until_seq=2)])
+    assert store.standings(["s", "f"]) == {"s": Standing.INTERRUPTED, "f": Standing.IDLE}
+
+
+ENTRIES = st.sampled_from(
+    [prompt(), CHUNK, QUOTE, ENDED, FAILED, LOADED, state("running"), state("idle")]
+)
+
+
+@given(entries=st.lists(ENTRIES, max_size=8))
+def test_how_a_session_stands_is_what_folding_it_would_say(entries: list[Stretch]) -> None:
+    with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "s.db") as real:
+        model = MemoryStore()
+        for store in (real, model):
+            store.write([opened("s"), *entries])
+        assert real.standings(["s"]) == model.standings(["s"])
+
+
+def test_what_is_archived_is_kept_and_not_listed(store: Store) -> None:
+    store.write([opened("s", cwd="/p"), prompt(), opened("other", cwd="/p")])
+    store.write([Archived(session_id="s", at_us=5), Archived(session_id="nobody", at_us=5)])
+    store.write([Archived(session_id="s", at_us=9)])
+    assert ids(store) == ["other"]
+    assert ids(store, archived=True) == ["s"]
+    assert ids(store, with_archived=True) == ["other", "s"]
+    assert store.session("s").archived_us == 5
+    store.write([opened("s")])
+    assert ids(store, archived=True) == ["s"]
+    store.write([Archived(session_id="s", at_us=9, is_archived=False)])
+    assert ids(store) == ["other", "s"]
+    assert store.session("s").archived_us is None
+    assert ids(store, with_strays=True) == ["other", "s"]
+
+
+def test_sessions_can_be_chosen_by_the_folders_that_they_are_below(store: Store) -> None:
+    folders = ("/p", "/p/a", "/p/a/b", "/p-x", "/p.y", "/q", "/P/a", "/p/%")
+    store.write([opened(folder, cwd=folder) for folder in folders])
+    store.write([opened("nowhere")])
+    assert ids(store, under=("/p",)) == ["/p", "/p/%", "/p/a", "/p/a/b"]
+    assert ids(store, under=("/p/a",)) == ["/p/a", "/p/a/b"]
+    assert ids(store, under=("/p/%",)) == ["/p/%"]
+    assert ids(store, under=("/p/a", "/q")) == ["/p/a", "/p/a/b", "/q"]
+    assert ids(store, under=("/",)) == sorted(folders)
+    assert ids(store, under=("/p",), cwd="/p/a") == ["/p/a"]
+    assert ids(store, under=("/",), with_strays=True) == sorted(folders)
+
+
+def test_a_deleted_stray_is_purged_too(store: Store) -> None:
+    said = entry(Kind.UPDATE, b"secret", session="stray")
+    store.write([said, Tallied(session_id="stray", at_us=1, messages=1)])
+    store.write([Deleted(session_id="stray", at_us=3)])
+    assert not store.session("stray").is_purged
+    assert store.deleted(4) == ["stray"]
+    store.purge("stray", "nobody")
+    assert store.deleted(4) == []
+    assert store.session("stray").is_purged
+    assert list(store.read("stray")) == []
+
+
+def test_several_are_purged_at_once_and_only_what_is_deleted(store: Store) -> None:
+    for name in ("a", "b", "c"):
+        store.write([opened(name, cwd="/p"), entry(Kind.UPDATE, b"1", session=name)])
+    store.write([Deleted(session_id=name, at_us=1) for name in ("a", "b")])
+    store.purge("a", "b", "c")
+    assert [len(list(store.read(name))) for name in ("a", "b", "c")] == [0, 0, 1]
+
+
+def test_the_weight_of_sessions_is_that_of_their_lines(store: Store) -> None:
+    several = Stretch(
+        session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=b"12\n\n345", count=3
+    )
+    store.write([several, entry(Kind.UPDATE, b"6789"), entry(Kind.UPDATE, b"x", session="t")])
+    assert store.weigh(["s"]) == 9
+    assert store.weigh(["s", "t", "nobody"]) == 10
+    assert store.weigh([]) == 0
+
+
+def test_an_overview_counts_what_there_is(store: Store) -> None:
+    assert store.overview().whole == Sum()
+    assert (store.overview().first_us, store.overview().weeks) == (None, {})
+    agent = AgentIdentity(name="A", command=("a",))
+    nameless = AgentIdentity(name="", command=("/bin/b", "acp"))
+    for number, (name, at_us, who) in enumerate(
+        [("a1", MONDAY, agent), ("a2", MONDAY + 7 * DAY - 1, agent), ("b", MONDAY - 1, nameless)]
+    ):
+        store.write([opened(name, at_us, agent=who, cwd="/p")])
+        store.write([Tallied(session_id=name, at_us=at_us, turns=number, messages=2)])
+    store.write([opened("c", MONDAY + 7 * DAY, cwd="/p"), opened("gone", 1, cwd="/p")])
+    store.write([opened("stray", 1), prompt(), Deleted(session_id="gone", at_us=1)])
+    store.write([Archived(session_id="a1", at_us=1)])
+    found = store.overview()
+    assert found.size > 0
+    assert found == Overview(
+        whole=Sum(sessions=4, turns=3, messages=6),
+        archived=1,
+        deleted=1,
+        first_us=MONDAY - 1,
+        last_us=MONDAY + 7 * DAY,
+        agents={
+            "A": Sum(sessions=2, turns=1, messages=4),
+            "b": Sum(sessions=1, turns=2, messages=2),
+            "": Sum(sessions=1),
+        },
+        weeks={
+            MONDAY - 7 * DAY: Sum(sessions=1, turns=2, messages=2),
+            MONDAY: Sum(sessions=2, turns=1, messages=4),
+            MONDAY + 7 * DAY: Sum(sessions=1),
+        },
+        size=found.size,
+        unused=0,
+    )
+
+
+@given(at_us=st.integers(0, 2**52))
+def test_a_week_begins_on_a_monday_and_lasts_until_the_next(at_us: int) -> None:
+    begin = week_of(at_us)
+    assert begin <= at_us < begin + 7 * DAY
+    assert (begin - MONDAY) % (7 * DAY) == 0
+
+
+def test_compacting_ends_and_changes_nothing_that_is_told(store: Store) -> None:
+    store.write([opened("s", cwd="/p"), entry(Kind.UPDATE, b"kept")])
+    store.write([opened("d", cwd="/p"), entry(Kind.UPDATE, b"x" * 100_000, session="d")])
+    store.write([Deleted(session_id="d", at_us=1)])
+    store.purge("d")
+    done = list(store.compact())
+    assert done == sorted(done)
+    assert done[-1] == 1.0
+    assert [it.line for it in store.read("s")] == [b"kept"]
+    assert store.overview().unused == 0
+
+
+def fill(path: Path, sessions: int = 8, size: int = 400_000) -> None:
+    """Record some sessions, and purge every second one."""
+    with SqliteStore(path) as store:
+        for number in range(sessions):
+            name = f"s{number}"
+            data = b"%d" % number * size
+            store.write([opened(name, cwd="/p"), entry(Kind.UPDATE, data, session=name)])
+        gone = [f"s{number}" for number in range(0, sessions, 2)]
+        store.write([Deleted(session_id=name, at_us=1) for name in gone])
+        store.purge(*gone)
+
+
+def check(path: Path, sessions: int = 8, size: int = 400_000) -> None:
+    with SqliteStore(path) as store:
+        for number in range(1, sessions, 2):
+            assert [it.line for it in store.read(f"s{number}")] == [b"%d" % number * size]
+    with closing(apsw.Connection(str(path))) as db:
+        assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def test_space_is_given_back_while_others_write(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    fill(path)
+    before = path.stat().st_size
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        for number, _ in enumerate(store.compact()):
+            other.write([entry(Kind.UPDATE, b"%d" % number, session="meanwhile")], patience=0)
+        written = [it.line for it in store.read("meanwhile")]
+    assert len(written) > 2
+    assert written == [b"%d" % number for number in range(len(written))]
+    assert path.stat().st_size < before * 0.6
+    check(path)
+
+
+def old_store(path: Path) -> None:
+    """Make a store as they were before they could be compacted in steps."""
+    with closing(apsw.Connection(str(path))) as db:
+        for step in MIGRATIONS[:1]:
+            db.execute(step)
+        db.execute("pragma user_version = 1; pragma application_id = 1382378345")
+
+
+def test_an_older_store_is_written_anew_when_nobody_records(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    old_store(path)
+    fill(path)
+    before = path.stat().st_size
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        other.claim("s1", Holder(token="t", pid=42, host="here"))  # noqa: S106 - no password
+        with pytest.raises(StoreUnavailable, match="process 42 on here is recording"):
+            list(store.compact())
+        other.release(Holder(token="t", pid=42, host="here"))  # noqa: S106
+        list(store.compact())
+        assert path.stat().st_size < before * 0.6
+        assert store.overview().unused == 0
+    check(path)
+    with closing(apsw.Connection(str(path))) as db:
+        assert db.pragma("auto_vacuum") == 2
+
+
+COMPACT = """
+import sys
+from pathlib import Path
+from rekindle.store.sqlite import SqliteStore
+with SqliteStore(Path(sys.argv[1])) as store:
+    for done in store.compact():
+        print(done, flush=True)
+        sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_kill_while_compacting_loses_nothing(tmp_path: Path, steps: int) -> None:
+    path = tmp_path / "s.db"
+    fill(path)
+    with subprocess.Popen(
+        [sys.executable, "-c", COMPACT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline()
+        for _ in range(steps):
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        # It is now somewhere in the next steps, or waits after them.
+        process.kill()
+    check(path)
+    with SqliteStore(path) as store:
+        list(store.compact())
+        assert store.overview().unused == 0
+    check(path)

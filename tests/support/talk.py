@@ -1,0 +1,263 @@
+"""A conversation of any two versions, through the relay, and what an agent may say in it."""
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from playbook import Playbook
+from rekindle.core.replay import as_line
+from rekindle.model import Side
+
+Json = dict[str, Any]
+
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=4)
+TEXT = st.builds(lambda words: {"type": "text", "text": words}, WORDS)
+BLOCK = TEXT | st.just({"type": "resource_link", "name": "a", "uri": "file:///a"})
+NAMES = st.sampled_from(["1", "2"])
+KINDS = st.sampled_from(["agent_message_chunk", "agent_thought_chunk"])
+CONTENT = {"type": "content", "content": {"type": "text", "text": "x"}}
+
+
+def chunk(kind: str, block: Json, name: str | None) -> Json:
+    given_id = {} if name is None else {"messageId": f"{kind}-{name}"}
+    return {"sessionUpdate": kind, **given_id, "content": block}
+
+
+def call(kind: str, name: str, more: Json) -> Json:
+    return {"sessionUpdate": kind, "toolCallId": name, **more}
+
+
+DONE = {"title": "T", "status": "completed"}
+SHARED = [
+    st.just({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
+    st.just({"sessionUpdate": "session_info_update", "title": "Of the agent"}),
+    st.just({"sessionUpdate": "notice", "title": "x"}),
+    st.just({"sessionUpdate": "_own", "x": 1}),
+]
+PLAIN_V1 = [
+    st.builds(chunk, KINDS, BLOCK, st.none() | NAMES),
+    st.builds(lambda kind, block: {**chunk(kind, block, None), "messageId": None}, KINDS, BLOCK),
+    st.builds(
+        call,
+        st.sampled_from(["tool_call", "tool_call_update"]),
+        NAMES,
+        st.sampled_from(
+            [
+                DONE,
+                {**DONE, "kind": None, "content": [CONTENT]},
+                {**DONE, "content": [{"type": "diff", "path": "/a", "newText": "x"}]},
+                {**DONE, "locations": [{"path": "/a", "line": 3}]},
+            ]
+        ),
+    ),
+    st.builds(
+        lambda words: {
+            "sessionUpdate": "plan",
+            "entries": [{"content": words, "priority": "low", "status": "pending"}],
+        },
+        WORDS,
+    ),
+    st.just({"sessionUpdate": "current_mode_update", "currentModeId": "code"}),
+    st.just(
+        {
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": [{"name": "c", "description": "C", "input": {"hint": "h"}}],
+        }
+    ),
+    *SHARED,
+]
+ASKING = st.builds(
+    lambda name, is_allowed: {"ask": name, "is_allowed": is_allowed},
+    st.sampled_from(["1", "3"]),
+    st.booleans(),
+)
+"""A question for permission, about a tool call that is known or not."""
+ASKING_ABOUT_NOTHING = st.just({"ask": None, "is_allowed": True})
+COMPACTION = st.just(
+    {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "completed"}
+)
+ODD = st.just({"sessionUpdate": "odd", "x": 1})
+"""A kind that nobody knows. A version 1 client does not see it, and so joins what is around it."""
+PLAN_V2 = st.builds(
+    lambda words: {
+        "sessionUpdate": "plan_update",
+        "plan": {
+            "type": "items",
+            "planId": "p",
+            "entries": [{"content": words, "priority": "low", "status": "pending"}],
+        },
+    },
+    WORDS,
+)
+"""Of which a version 2 client has one in the session, and a version 1 client one in the turn."""
+ADDED_V2 = [
+    st.builds(chunk, KINDS, BLOCK, NAMES),
+    st.builds(
+        call,
+        st.just("tool_call_update"),
+        NAMES,
+        st.sampled_from(
+            [DONE, {**DONE, "content": [CONTENT]}, {**DONE, "locations": [{"path": "/a"}]}]
+        ),
+    ),
+    st.builds(call, st.just("tool_call_content_chunk"), NAMES, st.just({"content": CONTENT})),
+    st.just(
+        {
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": [{"type": "command", "name": "c", "description": "C"}],
+        }
+    ),
+    *SHARED,
+]
+PATCHED = st.builds(
+    lambda kind, name, meta: {
+        "sessionUpdate": kind.removesuffix("_chunk"),
+        "messageId": f"{kind}-{name}",
+        "_meta": meta,
+    },
+    KINDS,
+    NAMES,
+    st.sampled_from([{"a": 1, "b": 2}, {"a": None}, {"b": 3}, None]),
+)
+"""More about a message, beside its words; null removes."""
+TAKING_BACK_V2 = [
+    st.builds(
+        lambda kind, name, blocks: {
+            "sessionUpdate": kind.removesuffix("_chunk"),
+            "messageId": f"{kind}-{name}",
+            "content": blocks,
+        },
+        KINDS,
+        NAMES,
+        st.none() | st.lists(BLOCK, max_size=2),
+    ),
+    st.builds(call, st.just("tool_call_update"), NAMES, st.just({"content": None, "title": None})),
+]
+
+
+def shown_by(message: Json) -> list[Json]:
+    """Return what a message makes a client show: an update, or the call that is asked about."""
+    params = message.get("params", {})
+    if message.get("method") == "session/update":
+        return [params["update"]]
+    if message.get("method") == "session/request_permission":
+        call = params.get("toolCall") or params.get("subject", {}).get("toolCall")
+        return [{"sessionUpdate": "tool_call_update", **call}] if call else []
+    return []
+
+
+def output(data: str) -> Json:
+    return {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data}
+
+
+SAID = chunk("agent_message_chunk", {"type": "text", "text": "a"}, "1")
+AAA = {"type": "text", "text": "aaa"}
+SHOWING = call("tool_call_update", "9", {"content": [{"type": "terminal", "terminalId": "t"}]})
+TERMINAL = [
+    st.just(SHOWING),
+    st.builds(
+        output,
+        st.sampled_from(["b25lCg==", "dHdv", "not base64!", "A" * 8000]),
+    ),
+    st.just({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {"exitCode": 0}}),
+]
+
+
+class Talk:
+    """A session between a client and an agent of these versions."""
+
+    def __init__(self, client: int, agent: int) -> None:
+        self.client, self.agent = client, agent
+        self.is_quick = False
+        """Whether all that the agent says in a turn comes in one read, and else each by itself."""
+        self.said: list[str] = []
+        self.book = Playbook()
+        self.book.do_speaks(f"{client} {agent}")
+        self.book.do_agent("Fake")
+        modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "A"}]}
+        opened = {"sessionId": "s"} | ({"modes": modes} if agent == 1 else {})
+        self.book.exchange("session/new", {"cwd": "/p", "mcpServers": []}, opened)
+
+    def heard(self) -> list[Json]:
+        """Return, and forget, the updates that the client got."""
+        lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
+        self.book.out.clear()
+        messages = [json.loads(line) for line in lines]
+        return [update for message in messages for update in shown_by(message)]
+
+    def ask(self, method: str, **params: object) -> None:
+        """Let the client ask something."""
+        request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
+        self.book.receive(Side.CLIENT, [json.dumps(request)])
+
+    def turn(self, number: int, updates: list[Json]) -> list[Json]:
+        """Have a turn; return what the client was told."""
+        self.book.out.clear()
+        self.ask("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
+        asked = next(line for line in self.book.out if line.startswith("<a "))
+        own_id = json.loads(asked[3:])["id"]
+        if self.agent == 2:
+            self.say({"id": own_id, "result": {"messageId": f"u{number}"}})
+            blocks = [{"type": "text", "text": f"prompt {number}"}]
+            self.update(sessionUpdate="user_message", messageId=f"u{number}", content=blocks)
+            self.update(sessionUpdate="state_update", state="running")
+        for update in updates:
+            if "ask" in update:
+                self.permission(update["ask"], is_allowed=update["is_allowed"])
+            else:
+                self.update(**update)
+        # A call that never ended is told as failed, which is meant.
+        names = [it.get("toolCallId", it.get("ask")) for it in updates]
+        for name in sorted({it for it in names if isinstance(it, str)}):
+            self.update(**call("tool_call_update", name, DONE))
+        self.flush()
+        if self.agent == 2:
+            self.update(sessionUpdate="state_update", state="idle", stopReason="end_turn")
+            self.flush()
+        else:
+            self.say({"id": own_id, "result": {"stopReason": "end_turn"}})
+        return self.heard()
+
+    def permission(self, name: str | None, *, is_allowed: bool) -> None:
+        """Let the agent ask for permission, and the client answer."""
+        options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+        call = {"toolCallId": name, "title": "T"}
+        params: Json = {"sessionId": "s", "options": options}
+        if self.agent == 1:
+            params["toolCall"] = call
+        else:
+            subject = {"subject": {"type": "tool_call", "toolCall": call}} if name else {}
+            params |= {"title": "T", **subject}
+        self.say({"id": 90, "method": "session/request_permission", "params": params})
+        yes = {"outcome": "selected", "optionId": "y"}
+        outcome = yes if is_allowed else {"outcome": "cancelled"}
+        self.book.receive(Side.CLIENT, [json.dumps({"id": 90, "result": {"outcome": outcome}})])
+
+    def say(self, message: Json) -> None:
+        """Let the agent say something."""
+        self.flush()
+        self.book.receive(Side.AGENT, [json.dumps(message)])
+
+    def update(self, **update: object) -> None:
+        """Let the agent tell an update."""
+        self.said.append(as_line("s", update).decode())
+        if not self.is_quick:
+            # Anything from the client has the next line looked at anew.
+            self.book.receive(Side.CLIENT, [""])
+            self.flush()
+
+    def flush(self) -> None:
+        """Let arrive what the agent has told."""
+        if self.said:
+            self.book.receive(Side.AGENT, self.said)
+            self.said = []
+
+    def replayed(self) -> list[Json]:
+        """Return what the client is told when it asks for the session."""
+        self.book.out.clear()
+        if self.client == 1:
+            self.ask("session/load", cwd="/p", mcpServers=[])
+        else:
+            self.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
+        return self.heard()
