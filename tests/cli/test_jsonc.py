@@ -115,7 +115,7 @@ def commented(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     def gap() -> str:
         nonlocal count
         count += 1
-        kinds = ["", " ", "\n", "\n  ", f"/* c{count} */", f"// c{count}\n"]
+        kinds = ["", " ", "\n", "\n  ", f"/* remark{count} */", f"// remark{count}\n"]
         return draw(st.sampled_from(kinds))
 
     def write(value: Any) -> str:  # noqa: ANN401 - JSON
@@ -149,5 +149,5 @@ def test_whatever_is_written_how(
         found = found[key]
     assert found == value
     assert set_value(changed, path, value) == changed
-    comments = re.findall(r"c\d+", text)
-    assert [it for it in re.findall(r"c\d+", changed) if it in comments] == comments
+    comments = re.findall(r"remark\d+", text)
+    assert [it for it in re.findall(r"remark\d+", changed) if it in comments] == comments
