@@ -225,6 +225,21 @@ class Session(Struct, frozen=True, kw_only=True):
         return self.cwd is None
 
 
+class Arrived(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session as it comes from elsewhere: all that is known of it but its entries."""
+
+    id: str
+    created_us: int
+    agent_session_id: str = NOBODY
+    agent: AgentIdentity = AgentIdentity()
+    cwd: str | None = None
+    directories: tuple[str, ...] = ()
+    titles: dict[TitleSource, str] = {}
+    parent_id: str | None = None
+    turns: int = 0
+    messages: int = 0
+
+
 class Page(Struct, frozen=True, kw_only=True):
     """Which sessions to list. None and False mean: no matter."""
 

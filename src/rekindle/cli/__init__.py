@@ -21,6 +21,8 @@ COMMANDS = {
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
     "search": "look for words in all sessions",
+    "export": "write a session as a document, or for another machine",
+    "import": "take in sessions that were exported",
     "delete": "delete a session, for 30 days or for good",
     "undelete": "bring a deleted session back",
     "relocate": "tell where a moved project is now",
