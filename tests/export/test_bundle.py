@@ -4,9 +4,9 @@ import json
 from hashlib import sha256
 
 import pytest
-from exported import NOW, changes_of, filled, packed, squeezed
 from hypothesis import given, strategies as st
 
+from exported import NOW, changes_of, filled, packed, squeezed
 from recorded import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.export.bundle import bundle

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from exported import HOLDER, NOW, changes_of, packed, taken
 from hypothesis import given
 
+from exported import HOLDER, NOW, changes_of, packed, taken
 from recorded import answered, asked, opened, told
 from rekindle.errors import SessionInUse
 from rekindle.model import (

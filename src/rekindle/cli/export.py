@@ -11,14 +11,18 @@ example:
 import argparse
 import gzip
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO
 
 from rekindle.cli.output import is_stdout, opened
 from rekindle.cli.progress import Bar
 from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.core.items import Turn
+from rekindle.core.transcript import Transcript
 from rekindle.errors import UsageError
-from rekindle.model import Entry, Page
+from rekindle.export.redacting import redact_session, redact_terminal, redact_turn
+from rekindle.model import Entry, Page, Session
 from rekindle.store.base import Store
 
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
@@ -69,6 +73,8 @@ def main(arguments: argparse.Namespace) -> int:
         with opened(arguments.output, force=arguments.force) as file, _bar(arguments) as bar:
             if is_bundle:
                 _write_bundle(store, ids, file, bar)
+            else:
+                _write_document(store, ids[0], file, bar, arguments)
     return 0
 
 
@@ -106,6 +112,62 @@ def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> No
     with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
         for line in bundle(known()):
             packed.write(line)
+
+
+def _write_document(
+    store: Store, session_id: str, file: IO[bytes], bar: Bar, arguments: argparse.Namespace
+) -> None:
+    session = store.session(session_id)
+    total = 2 * session.last_seq
+    protocols: Counter[int] = Counter()
+    transcript = Transcript()
+    for entry in _watched(store.read(session_id), bar, 0, total):
+        transcript.add(entry)
+        protocols[entry.protocol] += 1
+    # Nothing is masked in what a program is to take for the record.
+    if arguments.redact and arguments.format != "acp":
+        session = redact_session(session)
+        for thing in transcript.turns:
+            redact_turn(thing)
+        for terminal in transcript.terminals.values():
+            redact_terminal(terminal)
+    turns = _watched_turns(transcript.turns, bar, total)
+    usual = max(protocols, key=lambda it: (protocols[it], -it), default=1)
+    for piece in _pieces(session, transcript, turns, arguments.protocol or usual, arguments.format):
+        # Half of a character cannot be written; no document is to fail for it.
+        file.write(piece.encode("utf-8", "replace"))
+
+
+def _pieces(
+    session: Session,
+    transcript: Transcript,
+    turns: Iterator[Turn],
+    protocol: int,
+    name: str,
+) -> Iterator[str]:
+    match name:
+        case "html":
+            from rekindle.export.as_html import as_html
+
+            return as_html(session, transcript, turns)
+        case "json":
+            from rekindle.export.as_json import as_json
+
+            return as_json(session, transcript, turns)
+        case "acp":
+            from rekindle.export.as_acp import as_acp
+
+            return as_acp(session, transcript, turns, protocol)
+        case _:
+            from rekindle.export.as_markdown import as_markdown
+
+            return as_markdown(session, transcript, turns)
+
+
+def _watched_turns(turns: list[Turn], bar: Bar, total: int) -> Iterator[Turn]:
+    for turn in turns:
+        bar.at(total // 2 + total * turn.number // (2 * len(turns)), total)
+        yield turn
 
 
 def _watched(entries: Iterable[Entry], bar: Bar, done: int, total: int) -> Iterator[Entry]:
