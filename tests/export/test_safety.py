@@ -167,7 +167,7 @@ def check(document: str) -> Strict:
     return parser
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(sessions())
 def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
     store = MemoryStore()

@@ -10,10 +10,11 @@ example:
 
 import argparse
 import gzip
+import io
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import IO
+from typing import IO, cast
 
 from rekindle.cli.output import is_stdout, opened
 from rekindle.cli.progress import Bar
@@ -27,6 +28,7 @@ from rekindle.store.base import Store
 
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
 _SESSIONS_A_PAGE = 500
+_BYTES_A_WRITE = 128 * 1024
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -109,9 +111,11 @@ def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> No
             done += session.last_seq
 
     # Without a name and a time in it, the same sessions make the same file.
-    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-        for line in bundle(known()):
-            packed.write(line)
+    with (
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        io.BufferedWriter(cast("io.RawIOBase", packed), _BYTES_A_WRITE) as buffered,
+    ):
+        buffered.writelines(bundle(known()))
 
 
 def _write_document(

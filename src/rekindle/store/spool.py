@@ -18,6 +18,7 @@ from rekindle.model import Entry
 _MOST_BYTES = 64 * 1024**3
 _MOST_SESSIONS = 1_000_000
 _LINES_A_STEP = 1000
+_BYTES_A_READ = 64 * 1024
 _GZIP = b"\x1f\x8b"
 
 
@@ -28,6 +29,7 @@ class Spool:
         self._file: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed by `close`
         self.sessions: list[SessionLine] = []
         self._places: list[int] = []
+        self._size = 0
 
     def fill(self, source: io.BufferedReader) -> Iterator[None]:
         """Take in a bundle, step by step, and check it. Raises BadBundle."""
@@ -44,20 +46,21 @@ class Spool:
 
     def entries(self, number: int) -> Iterator[Entry]:
         """Yield the entries of a session, which is named by its place in `sessions`."""
-        place = self._places[number]
-        for _ in range(self.sessions[number].entries):
+        place, left = self._places[number], self.sessions[number].entries
+        while left:
             # Whoever reads may stop, and another begin, at any time.
             self._file.seek(place)
-            line = self._file.readline()
-            place += len(line)
-            yield entry_in(line)
+            lines = self._file.readlines(_BYTES_A_READ)[:left]
+            place += sum(map(len, lines))
+            left -= len(lines)
+            yield from map(entry_in, lines)
 
     def _keep(self, line: bytes, session: SessionLine | None) -> None:
-        self._file.write(line)
+        self._size += self._file.write(line)
         if session is not None:
             self.sessions.append(session)
-            self._places.append(self._file.tell())
-        if len(self.sessions) > _MOST_SESSIONS or self._file.tell() > _MOST_BYTES:
+            self._places.append(self._size)
+        if len(self.sessions) > _MOST_SESSIONS or self._size > _MOST_BYTES:
             raise BadBundle("it is too large")
 
     def close(self) -> None:
