@@ -112,9 +112,10 @@ def test_where_both_went_on_what_comes_is_kept_as_a_fork(here: Store, there: Sto
     fork = here.session(branch)
     assert (fork.parent_id, fork.title, fork.agent_session_id) == ("s1", "Hello (fork)", NOBODY)
     assert hows(here, packed(there, "s1")) == [("unchanged", branch, 0)]
-    there.write([answered("s1")])
+    there.write([answered("s1"), titled(TitleSource.AGENT, "Greeting")])
     here.write([answered("s1")])
     assert hows(here, packed(there, "s1")) == [("extended", branch, 1)]
+    assert here.session(branch).title == "Greeting (fork)"
     assert list(here.read(branch)) == list(there.read("s1"))
 
 

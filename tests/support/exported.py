@@ -2,7 +2,7 @@
 
 import gzip
 import io
-from collections.abc import Iterator
+from functools import partial
 
 from hypothesis import strategies as st
 
@@ -10,7 +10,6 @@ from rekindle.export.bundle import bundle
 from rekindle.model import (
     AgentIdentity,
     Change,
-    Entry,
     Holder,
     Kind,
     Opened,
@@ -96,11 +95,7 @@ def taken(store: Store, data: bytes, **options: bool) -> list[Merged]:
     """Take in a bundle; return what became of each session."""
     merger = Merger(store, HOLDER, **options)
     with filled(data) as spool:
-
-        def read(number: int) -> Iterator[Entry]:
-            return spool.entries(number)
-
         return [
-            merger.take(line.session, lambda number=number: read(number), NOW)  # type: ignore[misc]
+            merger.take(line.session, partial(spool.entries, number), NOW)
             for number, line in enumerate(spool.sessions)
         ]

@@ -94,8 +94,8 @@ def _take_all(spool: Spool, merger: Merger) -> bool:
     with Bar("importing") as bar:
         for number, line in enumerate(spool.sessions):
 
-            def read(number: int = number, done: int = done) -> Iterator[Entry]:
-                for entry in spool.entries(number):
+            def read(after: int, number: int = number, done: int = done) -> Iterator[Entry]:
+                for entry in spool.entries(number, after):
                     bar.at(done + entry.seq, total)
                     yield entry
 

@@ -10,7 +10,7 @@ it, is known again.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,8 +33,8 @@ from rekindle.model import (
 )
 from rekindle.store.base import Store
 
-Read = Callable[[], Iterator[Entry]]
-"""Reads the entries of what came, from the first on; may be asked for more than once."""
+Read = Callable[[int], Iterator[Entry]]
+"""Reads the entries of what came that are after a seq; may be asked for more than once."""
 
 _FORK = " (fork)"
 _MOST_TRIES = 100
@@ -84,21 +84,23 @@ class Merger:
         """Take a session in. Raises SessionInUse, StoreUnavailable."""
         target, parent = arrived.id, arrived.parent_id
         for _ in range(_MOST_TRIES):
+            is_branch = target != arrived.id
+            wanted = _branch(arrived, target, parent) if is_branch else arrived
             known = self._known(target)
             if known is None:
-                branch = arrived if target == arrived.id else _branch(arrived, target, parent)
-                written = self._make(branch, read)
+                written = self._make(wanted, read)
                 if written is not None:
-                    how = How.NEW if target == arrived.id else How.BRANCHED
-                    return Merged(how, target, written)
+                    return Merged(How.BRANCHED if is_branch else How.NEW, target, written)
                 continue
             if known.deleted_us is not None and not self._undelete:
                 return Merged(How.DELETED, target)
-            common, parts_with = _compare(self._store.read(target), read())
-            if parts_with is not None:
-                target, parent = _branch_id(arrived.id, parts_with), target
+            found = _compare(self._store.read(target), read(0))
+            if found.theirs is not None and not found.is_ours_over:
+                target, parent = _branch_id(arrived.id, found.theirs), target
                 continue
-            merged = self._extend(known, arrived, read, common, at_us)
+            if found.theirs is None:
+                return self._bring_back(known, at_us)
+            merged = self._extend(known, wanted, read(found.common), found.common, at_us)
             if merged is not None:
                 return merged
         raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
@@ -120,19 +122,16 @@ class Merger:
             directories=arrived.directories,
             parent_id=arrived.parent_id,
         )
-        counted = _Counted(read())
+        counted = _Counted(read(0))
         about: list[Change] = [opened, *_titled(arrived, arrived.titles), _tallied(arrived)]
         changes = chain(about, _stretches(arrived.id, counted))
         return counted.count if self._store.extend(arrived.id, 0, changes) else None
 
     def _extend(
-        self, known: Session, arrived: Arrived, read: Read, common: int, at_us: int
+        self, known: Session, arrived: Arrived, missing: Iterator[Entry], after: int, at_us: int
     ) -> Merged | None:
         """Append what is missing here; return what was done, None if the session has changed."""
-        counted = _Counted(islice(read(), common, None))
-        first = next(counted, None)
-        if common < known.last_seq or first is None:
-            return self._bring_back(known, at_us)
+        counted = _Counted(missing)
         opened = Opened(
             session_id=known.id,
             at_us=at_us,
@@ -150,10 +149,10 @@ class Merger:
             if source is not TitleSource.USER or source not in ours
         }
         tallied = _tallied(arrived, known)
-        about: list[Change] = [opened, *_titled(replace(arrived, id=known.id), titles), tallied]
-        changes = chain(about, _stretches(known.id, chain([first], counted)))
+        about: list[Change] = [opened, *_titled(arrived, titles), tallied]
+        changes = chain(about, _stretches(known.id, counted))
         with _Driving(self._store, self._holder, known.id):
-            if not self._store.extend(known.id, common, changes):
+            if not self._store.extend(known.id, after, changes):
                 return None
         how = How.NEW if known.last_seq == 0 else How.EXTENDED
         return Merged(how, known.id, counted.count)
@@ -219,16 +218,21 @@ class _Counted(Iterator[Entry]):
         return entry
 
 
-def _compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> tuple[int, Entry | None]:
-    """Return how many entries are the same, and theirs with which the two part, if they do."""
+class _Compared(Struct, frozen=True):
+    """How far two copies of a session agree, and how they go on from there."""
+
+    common: int
+    theirs: Entry | None = None
+    is_ours_over: bool = True
+
+
+def _compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> _Compared:
     common = 0
     for one, other in zip_longest(ours, theirs):
-        if one is None or other is None:
-            break
         if one != other:
-            return common, other
+            return _Compared(common, other, one is None)
         common += 1
-    return common, None
+    return _Compared(common)
 
 
 def _branch_id(session_id: str, parts_with: Entry) -> str:

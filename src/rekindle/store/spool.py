@@ -44,8 +44,8 @@ class Spool:
         if not checker.is_whole:
             raise BadBundle("its end is missing: was it copied whole?")
 
-    def entries(self, number: int) -> Iterator[Entry]:
-        """Yield the entries of a session, which is named by its place in `sessions`."""
+    def entries(self, number: int, after: int = 0) -> Iterator[Entry]:
+        """Yield the entries of a session after a seq; `number` is its place in `sessions`."""
         place, left = self._places[number], self.sessions[number].entries
         while left:
             # Whoever reads may stop, and another begin, at any time.
@@ -53,7 +53,8 @@ class Spool:
             lines = self._file.readlines(_BYTES_A_READ)[:left]
             place += sum(map(len, lines))
             left -= len(lines)
-            yield from map(entry_in, lines)
+            yield from map(entry_in, lines[after:])
+            after = max(0, after - len(lines))
 
     def _keep(self, line: bytes, session: SessionLine | None) -> None:
         self._size += self._file.write(line)
