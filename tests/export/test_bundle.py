@@ -4,7 +4,7 @@ import json
 from hashlib import sha256
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from exported import NOW, changes_of, filled, packed, squeezed
 from recorded import answered, asked, opened, told
@@ -37,6 +37,7 @@ def changed(line: bytes, /, **members: object) -> bytes:
     return json.dumps(json.loads(line) | members).encode() + b"\n"
 
 
+@settings(deadline=None)
 @given(changes_of("s1"), changes_of("s2"))
 def test_what_goes_in_comes_out(one: list[Change], other: list[Change]) -> None:
     store = MemoryStore()
@@ -74,6 +75,7 @@ def test_a_truncated_bundle_is_refused(store: MemoryStore) -> None:
                 filled(data[:length])
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_bundle_with_a_changed_bit_is_refused(data: st.DataObject) -> None:
     store = MemoryStore()

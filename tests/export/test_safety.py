@@ -167,7 +167,7 @@ def check(document: str) -> Strict:
     return parser
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @given(sessions())
 def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
     store = MemoryStore()
@@ -185,6 +185,7 @@ def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
         assert "\u2028" not in words
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_markdown_of_anybodys_is_harmless_html(words: str) -> None:
     check(re.sub(UNSEEN, "", rendered(words)))
@@ -204,12 +205,14 @@ def test_what_is_too_long_for_markdown_is_shown_as_it_is() -> None:
     assert rendered("*" * 300_000) == f"<pre>{'*' * 300_000}</pre>"
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("`~ab\n ")))
 def test_a_fence_is_longer_than_any_in_it(words: str) -> None:
     (fence,) = [it for it in MarkdownIt().parse(fenced(words, "x")) if it.type == "fence"]
     assert fence.content.rstrip() == words.rstrip()
 
 
+@settings(deadline=None)
 @given(st.lists(HOSTILE, max_size=6).map("".join))
 def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
     """A heading after any message is a heading, and no tag of the message's is one."""

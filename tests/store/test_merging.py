@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from exported import HOLDER, NOW, changes_of, packed, taken
 from recorded import answered, asked, opened, told
@@ -59,6 +59,7 @@ def hows(store: Store, data: bytes, **options: bool) -> list[tuple[str, str, int
     return [(it.how.value, it.session_id, it.entries) for it in taken(store, data, **options)]
 
 
+@settings(deadline=None)
 @given(changes_of("s1"), changes_of("s2"))
 def test_what_is_taken_in_is_the_same_and_twice_is_once(
     one: list[Change], other: list[Change]

@@ -45,9 +45,8 @@ class Message(Struct, kw_only=True):
 
     def add(self, block: dict[str, Any]) -> None:
         """Append a content block."""
-        words = block.get("text")
-        if isinstance(words, str) and block.get("type") == "text" and block.keys() == PLAIN_TEXT:
-            self.add_text(words)
+        if _is_plain(block):
+            self.add_text(block["text"])
         else:
             self._end_text()
             self._done.append(block)
@@ -80,7 +79,7 @@ class Message(Struct, kw_only=True):
         A long text is not put together for it.
         """
         for block in self._done:
-            if block.keys() == PLAIN_TEXT:
+            if _is_plain(block):
                 yield from map(_plain, _cut([block["text"]], longest))
             else:
                 yield block
@@ -96,10 +95,15 @@ class Message(Struct, kw_only=True):
         self._passages.clear()
         self._words.clear()
         last = self._done[-1] if self._done else None
-        if words and last is not None and last.keys() == PLAIN_TEXT:
+        if words and last is not None and _is_plain(last):
             self._done[-1] = {"type": "text", "text": last["text"] + words}
         elif words:
             self._done.append({"type": "text", "text": words})
+
+
+def _is_plain(block: dict[str, Any]) -> bool:
+    is_text = block.get("type") == "text" and isinstance(block.get("text"), str)
+    return is_text and block.keys() == PLAIN_TEXT
 
 
 def _plain(words: str) -> dict[str, Any]:

@@ -102,7 +102,8 @@ class Transcript:
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 lost = (members(entry.line) or {}).get("lostEntries")
-                gap = Gap(seq=entry.seq, at_us=entry.at_us, lost=int(lost or 0))
+                count = lost if isinstance(lost, int) else 0
+                gap = Gap(seq=entry.seq, at_us=entry.at_us, lost=count)
                 self._turn(entry).items.append(gap)
             case _:
                 pass

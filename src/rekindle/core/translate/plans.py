@@ -9,7 +9,7 @@ Json = dict[str, Any]
 MAIN = "main"
 """The id of the only plan that version 1 has."""
 
-_STATUSES = frozenset({"pending", "in_progress", "completed"})
+_STATUSES = ("pending", "in_progress", "completed")
 
 
 def plan_to_v2(entries: object, plan_id: str | None = None) -> Json:
