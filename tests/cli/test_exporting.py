@@ -262,7 +262,11 @@ def test_hostile_ids_and_titles_are_shown_and_not_obeyed(tmp_path: Path) -> None
     bundle = export(path, "--all", "--format", "bundle").stdout
     done = cli("import", "--store", tmp_path / "there.db", "-", given=bundle)
     assert done.stdout == b"new\t../../etc\\x1b[31m \xef\xbf\xbd\t1\t(no title)\n"
-    assert {it.name for it in tmp_path.iterdir()} >= {"evil.db", "there.db"}
+    lines = gzip.decompress(bundle).splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"prompt"', b'"\\u001b[31m"', 1)
+    complaint = failing(cli("import", "--store", tmp_path / "t.db", "-", given=b"".join(lines)))
+    assert "\\x1b[31m" in complaint
+    assert "\x1b" not in complaint
     for form in ("markdown", "html", "json", "acp"):
         shown = export(tmp_path / "there.db", evil, "--format", form)
         assert shown.returncode == 0

@@ -13,6 +13,7 @@ from rekindle.export.as_acp import as_acp
 from rekindle.export.as_html import POLICY, as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown, contained, fenced
+from rekindle.export.plain import clean
 from rekindle.export.rendering import rendered
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
@@ -216,7 +217,7 @@ def test_a_fence_is_longer_than_any_in_it(words: str) -> None:
 @given(st.lists(HOSTILE, max_size=6).map("".join))
 def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
     """A heading after any message is a heading, and no tag of the message's is one."""
-    tokens = MarkdownIt("commonmark").parse(f"{contained(words)}\n\n## The next turn\n")
+    tokens = MarkdownIt("commonmark").parse(f"{contained(clean(words))}\n\n## The next turn\n")
     heading = [it for it in tokens if it.type == "heading_open" and it.level == 0][-1:]
     assert heading
     assert tokens[-2].content == "The next turn"

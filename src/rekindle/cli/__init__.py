@@ -89,7 +89,10 @@ def _flush() -> None:
 
 
 def _fail(error: Exception, code: int) -> int:
-    print(f"rekindle: {error}", file=sys.stderr)
+    from rekindle.cli.words import printable
+
+    # It may name what somebody else has named.
+    print(f"rekindle: {printable(str(error))}", file=sys.stderr)
     return code
 
 

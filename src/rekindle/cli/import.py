@@ -21,7 +21,7 @@ from uuid import uuid4
 from rekindle.cli.changing import now_us
 from rekindle.cli.progress import Bar
 from rekindle.cli.reading import add_store_option
-from rekindle.cli.words import one_line
+from rekindle.cli.words import one_line, printable
 from rekindle.errors import BadBundle, SessionInUse, UsageError
 from rekindle.export.bundle import SessionLine
 from rekindle.model import Entry, Holder, TitleSource
@@ -102,7 +102,7 @@ def _take_all(spool: Spool, merger: Merger) -> bool:
             try:
                 _tell(line, merger.take(line.session, read, now_us()))
             except SessionInUse as error:
-                print(f"rekindle: {error}", file=sys.stderr)
+                print(f"rekindle: {printable(str(error))}", file=sys.stderr)
                 is_all_done = False
             done += line.entries
     return is_all_done

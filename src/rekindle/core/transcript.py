@@ -101,10 +101,9 @@ class Transcript:
                 self._tool_calls.clear()
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
-                lost = (members(entry.line) or {}).get("lostEntries")
-                count = lost if isinstance(lost, int) else 0
-                gap = Gap(seq=entry.seq, at_us=entry.at_us, lost=count)
-                self._turn(entry).items.append(gap)
+                told = (members(entry.line) or {}).get("lostEntries")
+                lost = told if isinstance(told, int) else 0
+                self._turn(entry).items.append(Gap(seq=entry.seq, at_us=entry.at_us, lost=lost))
             case _:
                 pass
 
