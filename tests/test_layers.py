@@ -1,4 +1,4 @@
-"""An arrow never turns back: errors, model ← wire ← core ← store ← run ← client ← fronts."""
+"""An arrow never turns back: errors, model ← wire ← core ← export ← store ← run ← client ← cli."""
 
 import ast
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import rekindle
 
 PACKAGE = Path(rekindle.__file__).parent
-LAYERS = ("errors", "model", "wire", "core", "store", "run", "client", "cli")
+LAYERS = ("errors", "model", "wire", "core", "export", "store", "run", "client", "cli")
 FRONTS = {"cli", "__init__", "__main__"}
-PURE = {"wire", "core", "model", "errors"}
+PURE = {"wire", "core", "export", "model", "errors"}
 IMPURE = {"os", "time", "threading", "subprocess", "random", "signal", "socket", "apsw", "queue"}
 
 

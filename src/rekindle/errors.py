@@ -2,6 +2,7 @@
 
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
+├── BadBundle               what was to be imported is no bundle, or not whole
 ├── AgentNotStarted         the agent's command could not be run
 ├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
@@ -34,6 +35,10 @@ class RekindleError(Exception):
 
 class UsageError(RekindleError):
     """What was asked for cannot be done as asked."""
+
+
+class BadBundle(RekindleError):
+    """What was to be imported is no bundle, or not whole; nothing of it was taken."""
 
 
 class AgentNotStarted(RekindleError):

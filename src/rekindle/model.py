@@ -278,6 +278,21 @@ class Overview(Struct, frozen=True, kw_only=True):
     """How many of them hold nothing, and can be given back."""
 
 
+class Arrived(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A session as it comes from elsewhere: all that is known of it but its entries."""
+
+    id: str
+    created_us: int
+    agent_session_id: str = NOBODY
+    agent: AgentIdentity = AgentIdentity()
+    cwd: str | None = None
+    directories: tuple[str, ...] = ()
+    titles: dict[TitleSource, str] = {}
+    parent_id: str | None = None
+    turns: int = 0
+    messages: int = 0
+
+
 class Page(Struct, frozen=True, kw_only=True):
     """Which sessions to list. None and False mean: no matter."""
 

@@ -178,6 +178,43 @@ def test_titles_are_ranked(store: Store) -> None:
     assert write(TitleSource.PROMPT, None) == (None, None)
 
 
+def test_a_title_that_is_outranked_is_still_known(store: Store) -> None:
+    store.write([opened("s1")])
+    assert store.titles("s1") == {}
+    store.write([titled(TitleSource.USER, "mine"), titled(TitleSource.PROMPT, "words")])
+    assert store.titles("s1") == {TitleSource.USER: "mine", TitleSource.PROMPT: "words"}
+    with pytest.raises(SessionNotFound):
+        store.titles("nobody")
+
+
+def test_a_session_is_extended_only_from_where_it_ends(store: Store) -> None:
+    assert store.extend("s1", 0, iter([opened("s1", cwd="/p"), stretch(b"1", b"2")]))
+    assert not store.extend("s1", 0, iter([stretch(b"x")]))
+    assert not store.extend("nobody", 1, iter([stretch(b"x", session="nobody")]))
+    store.write([stretch(b"3")])
+    assert not store.extend("s1", 2, iter([stretch(b"x")]))
+    assert store.extend("s1", 3, iter([stretch(b"4", kind=Kind.PROMPT, at_us=NOW + 1)]))
+    assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4")]
+    assert (store.session("s1").cwd, store.session("s1").updated_us) == ("/p", NOW + 1)
+    with pytest.raises(SessionNotFound):
+        store.session("nobody")
+
+
+def test_an_extension_that_cannot_be_drawn_to_its_end_changes_nothing(store: Store) -> None:
+    def broken() -> Iterator[Stretch]:
+        yield stretch(b"2")
+        yield stretch(b"x", session="s2")
+        raise KeyError
+
+    store.write([stretch(b"1")])
+    with pytest.raises(KeyError):
+        store.extend("s1", 1, broken())
+    assert lines(store) == [(1, b"1")]
+    assert ids(store.sessions(Page(with_strays=True))) == ["s1"]
+    store.write([stretch(b"2")])
+    assert lines(store) == [(1, b"1"), (2, b"2")]
+
+
 def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
     store.write([opened("s1", cwd="/p"), stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
     store.write([Deleted(session_id="nobody", at_us=NOW)])

@@ -32,7 +32,7 @@ _GONE = "[the output of a terminal that is gone]"
 NOTICE = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
 # So that a line stays well below what clients read at once, and a long answer is not held twice.
 LONGEST_TEXT = 48 * 1024
-UNFINISHED = frozenset({"pending", "in_progress"})
+UNFINISHED = ("pending", "in_progress")
 _STATE = (
     "current_mode_update",
     "config_option_update",

@@ -118,9 +118,9 @@ class Transcript:
                 self._retire_terminals(entry)
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
-                lost = (members(entry.line) or {}).get("lostEntries")
-                gap = Gap(seq=entry.seq, at_us=entry.at_us, lost=int(lost or 0))
-                self._turn(entry).items.append(gap)
+                told = (members(entry.line) or {}).get("lostEntries")
+                lost = told if isinstance(told, int) else 0
+                self._turn(entry).items.append(Gap(seq=entry.seq, at_us=entry.at_us, lost=lost))
             case _:
                 pass
 

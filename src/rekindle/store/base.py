@@ -1,9 +1,19 @@
 """What a store is. The docstrings here are the specification; one test holds every store to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, Self
 
-from rekindle.model import Change, Claimed, Entry, Holder, Overview, Page, Session, Standing
+from rekindle.model import (
+    Change,
+    Claimed,
+    Entry,
+    Holder,
+    Overview,
+    Page,
+    Session,
+    Standing,
+    TitleSource,
+)
 
 
 class Store(Protocol):
@@ -39,6 +49,15 @@ class Store(Protocol):
         """
         ...
 
+    def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
+        """Apply `changes` as `write` does, synced, if the session has just `after` entries.
+
+        All are of this session; one that is not there has no entries. They are drawn one by
+        one, so memory stays bounded however many there are; where drawing fails, nothing is
+        applied. Return whether it was done: else somebody has written to the session.
+        """
+        ...
+
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield the entries of a session with seq > `after`, in the order of their seq.
 
@@ -59,6 +78,13 @@ class Store(Protocol):
         """Return the session with this id, or the only one whose id begins with it.
 
         Raises SessionNotFound, SessionAmbiguous.
+        """
+        ...
+
+    def titles(self, session_id: str) -> dict[TitleSource, str]:
+        """Return all titles of a session, also those that another outranks.
+
+        Raises SessionNotFound.
         """
         ...
 

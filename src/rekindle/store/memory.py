@@ -1,6 +1,6 @@
 """A store that lasts as long as its process: for tests, and for reading the contract as code."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Self
 
@@ -63,6 +63,17 @@ class MemoryStore:
             for change in changes:
                 self._apply(change)
 
+    def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
+        """Apply `changes` if nobody has written to the session."""
+        drawn = list(changes)
+        with self._lock:
+            record = self._records.get(session_id)
+            if (record.session.last_seq if record else 0) != after:
+                return False
+            for change in drawn:
+                self._apply(change)
+            return True
+
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         with self._lock:
@@ -93,6 +104,11 @@ class MemoryStore:
             if len(matches) > 1:
                 raise SessionAmbiguous(prefix, matches)
             return self._get(matches[0] if matches else prefix).session
+
+    def titles(self, session_id: str) -> dict[TitleSource, str]:
+        """Return all titles."""
+        with self._lock:
+            return dict(self._get(session_id).titles)
 
     def bound(self, session_ids: Sequence[str]) -> set[str]:
         """Return the ids that are known here."""

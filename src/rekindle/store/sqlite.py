@@ -11,7 +11,7 @@ that are made for them likewise.
 
 import json
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -41,6 +41,7 @@ from rekindle.model import (
     Stretch,
     Tallied,
     Titled,
+    TitleSource,
 )
 from rekindle.store import statements, upkeep
 from rekindle.store.filelock import FileLock
@@ -87,6 +88,22 @@ class SqliteStore:
         except (apsw.Error, OSError) as error:
             raise in_words(error, self._path) from error
 
+    def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
+        """Apply `changes` if nobody has written to the session."""
+        with self._mutex:
+            self._ends.clear()
+            try:
+                self._sync_from_now_on(sync=True)
+                self._see_that_it_is_there()
+                with self._writing():
+                    is_as_expected = self._last_seq(session_id) == after
+                    for change in changes if is_as_expected else ():
+                        self._apply(change)
+            except BaseException:
+                self._ends.clear()
+                raise
+            return is_as_expected
+
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         key = self._key_of(session_id)
@@ -123,6 +140,14 @@ class SqliteStore:
         if len(rows) > 1 and rows[0][0] != prefix:
             raise SessionAmbiguous(prefix, [row[0] for row in rows])
         return self._session_in(rows[0])
+
+    def titles(self, session_id: str) -> dict[TitleSource, str]:
+        """Return all titles."""
+        rows = self._query(statements.TITLES, (session_id,))
+        if not rows:
+            raise SessionNotFound(session_id)
+        both = zip(TitleSource, rows[0], strict=True)
+        return {source: title for source, title in both if title is not None}
 
     def bound(self, session_ids: Sequence[str]) -> set[str]:
         """Return the ids that are known here."""
@@ -280,9 +305,7 @@ class SqliteStore:
         return self._db.pragma("synchronous")
 
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
-        if sync is not self._is_synced:
-            self._db.pragma("synchronous", "full" if sync else "normal")
-            self._is_synced = sync
+        self._sync_from_now_on(sync=sync)
         if sync:
             self._see_that_it_is_there()
         self._db.set_busy_timeout(int(patience * 1000))
@@ -306,6 +329,11 @@ class SqliteStore:
         finally:
             if is_held:
                 self.lock.release()
+
+    def _sync_from_now_on(self, *, sync: bool) -> None:
+        if sync is not self._is_synced:
+            self._db.pragma("synchronous", "full" if sync else "normal")
+            self._is_synced = sync
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
@@ -386,6 +414,10 @@ class SqliteStore:
         # what is written is streamed chunks.
         if stretch.kind in ACTIVITY:
             self._execute(statements.USE, (stretch.at_us, key_at(start)))
+
+    def _last_seq(self, session_id: str) -> int:
+        rows = self._execute(f"{statements.SESSION} where id = ?", (session_id,))
+        return session_in(rows[0]).last_seq if rows else 0
 
     def _find_end(self, stretch: Stretch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)

@@ -55,6 +55,8 @@ TITLE = {
     """,
 }
 
+TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
+
 ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
 
 READ = f"{ROW} where place between ? and ? order by place limit ?"

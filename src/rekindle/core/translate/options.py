@@ -30,7 +30,7 @@ def options_to_v2(options: object, modes: object) -> list[Json]:
 
 def options_to_v1(options: object, *, with_booleans: bool) -> list[Json]:
     """Return the options of version 2 that version 1 knows: selections, and switches if wanted."""
-    known = {"select", "boolean"} if with_booleans else {"select"}
+    known = ("select", "boolean") if with_booleans else ("select",)
     told = [table(option) for option in rows(options)]
     # Lost: options of any other type, for which version 1 has no form.
     return [_option_to_v1(it) for it in told if text(it.get("type", "select")) in known]

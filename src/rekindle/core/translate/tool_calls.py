@@ -11,14 +11,12 @@ Json = dict[str, Any]
 ShowTerminal = Callable[[str], str]
 """Returns what a terminal has put out, as text."""
 
-_STATUSES = frozenset({"pending", "in_progress", "completed", "failed"})
+# Tuples: what is looked for in them may be anything, also what cannot be hashed.
+_STATUSES = ("pending", "in_progress", "completed", "failed")
 # Lost: that a call was cancelled or is paused, but for the mark in `_meta`.
 _NEAREST_STATUS = {"cancelled": "failed", "paused": "in_progress"}
-_KINDS = frozenset(
-    {
-        "read", "edit", "delete", "move", "search", "execute", "think", "fetch",
-        "switch_mode", "other",
-    }
+_KINDS = (
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other",
 )  # fmt: skip
 
 

@@ -1,0 +1,84 @@
+"""Where an export goes: to stdout, or to a file that is there whole or not at all."""
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from rekindle.errors import RekindleError, UsageError
+
+STDOUT = "-"
+
+
+def is_stdout(option: str | None) -> bool:
+    """Tell whether no file was named."""
+    return option in {None, STDOUT}
+
+
+@contextmanager
+def opened(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
+    """Open what an export is written to. Raises RekindleError if it would overwrite something."""
+    if option is None or option == STDOUT:
+        yield _stdout()
+        return
+    path = Path(option)
+    if _is_a_pipe(path):
+        with path.open("wb") as file:
+            yield file
+        return
+    if path.is_dir():
+        raise RekindleError(f"{path} is a folder: name a file in it")
+    if path.exists() and not force:
+        raise RekindleError(f"{path} is there already: --force overwrites it")
+    with _whole_or_not_at_all(path, force=force) as file:
+        yield file
+
+
+def _stdout() -> IO[bytes]:
+    # There is no stdout where the caller has closed it.
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise UsageError("stdout is closed: name a file with -o")
+    sys.stdout.flush()
+    return sys.stdout.buffer
+
+
+def _is_a_pipe(path: Path) -> bool:
+    """Tell whether a path leads to a pipe or a device, where nothing can be replaced."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def _whole_or_not_at_all(path: Path, *, force: bool) -> Generator[IO[bytes]]:
+    # Made private: what was said is nobody else's business until its owner says so.
+    fd, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    try:
+        with open(fd, "wb") as file:  # noqa: PTH123 - it is open already
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            Path(name).replace(path)
+        else:
+            _put_in_place(Path(name), path)
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+def _put_in_place(made: Path, path: Path) -> None:
+    """Give a file its name, unless another has got it meanwhile."""
+    try:
+        path.hardlink_to(made)
+    except FileExistsError:
+        raise RekindleError(f"{path} is there already: --force overwrites it") from None
+    except OSError:
+        # Not every file system has links.
+        made.replace(path)

@@ -1,0 +1,28 @@
+"""JSON that is nested more deeply than most programs can follow."""
+
+from typing import Any, cast
+
+from rekindle.wire.envelope import encode
+
+_DEEPEST = 64
+
+
+def flattened(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - JSON
+    """Return a JSON value with what is nested too deeply as text."""
+    match value:
+        case list() | dict() if depth >= _DEEPEST:
+            return _as_text(cast("object", value))
+        case list():
+            return [flattened(it, depth + 1) for it in cast("list[Any]", value)]
+        case dict():
+            both = cast("dict[str, Any]", value).items()
+            return {name: flattened(it, depth + 1) for name, it in both}
+        case _:
+            return value
+
+
+def _as_text(value: object) -> str:
+    try:
+        return encode(value).decode("utf-8", "replace")
+    except RecursionError:
+        return "[nested too deeply]"

@@ -1,0 +1,112 @@
+"""Sessions as documents: one that has everything in it, in every form, as people will see it."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from everything import KEY, SESSION, everything
+from rekindle.core.transcript import Transcript, fold
+from rekindle.export.as_acp import as_acp
+from rekindle.export.as_html import as_html
+from rekindle.export.as_json import as_json
+from rekindle.export.as_markdown import as_markdown
+from rekindle.export.redacting import redact_session, redact_terminal, redact_turn
+from rekindle.model import Session
+from rekindle.store.memory import MemoryStore
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def recorded() -> tuple[Session, Transcript]:
+    store = MemoryStore()
+    store.write(everything())
+    return store.session(SESSION), fold(store.read(SESSION))
+
+
+def redacted() -> tuple[Session, Transcript]:
+    session, transcript = recorded()
+    for turn in transcript.turns:
+        redact_turn(turn)
+    for terminal in transcript.terminals.values():
+        redact_terminal(terminal)
+    return redact_session(session), transcript
+
+
+def markdown(session: Session, transcript: Transcript) -> Iterator[str]:
+    return as_markdown(session, transcript, transcript.turns)
+
+
+def page(session: Session, transcript: Transcript) -> Iterator[str]:
+    return as_html(session, transcript, transcript.turns)
+
+
+def structured(session: Session, transcript: Transcript) -> Iterator[str]:
+    return as_json(session, transcript, transcript.turns)
+
+
+def replayed_v1(session: Session, transcript: Transcript) -> Iterator[str]:
+    return as_acp(session, transcript, transcript.turns, 1)
+
+
+def replayed_v2(session: Session, transcript: Transcript) -> Iterator[str]:
+    return as_acp(session, transcript, transcript.turns, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "render"),
+    [
+        ("session.md", markdown),
+        ("session.html", page),
+        ("session.json", structured),
+        ("session.v1.jsonl", replayed_v1),
+        ("session.v2.jsonl", replayed_v2),
+    ],
+)
+def test_a_session_looks_as_it_did(
+    name: str, render: Callable[[Session, Transcript], Iterator[str]], *, update: bool
+) -> None:
+    document = "".join(render(*redacted()))
+    path = GOLDEN / name
+    if update:
+        path.write_text(document, encoding="utf-8")
+    assert document == path.read_text(encoding="utf-8")
+    assert KEY not in document
+    assert "abcd1234efgh" not in document
+
+
+@pytest.mark.parametrize("render", [markdown, page, structured])
+def test_nothing_is_hidden_unless_wanted(
+    render: Callable[[Session, Transcript], Iterator[str]],
+) -> None:
+    assert KEY in "".join(render(*recorded()))
+
+
+def test_the_json_is_json() -> None:
+    document = json.loads("".join(structured(*redacted())))
+    assert (document["format"], document["version"]) == ("rekindle-session", 1)
+    assert [turn["turn"] for turn in document["conversation"]] == [1, 2, 3]
+    assert document["terminals"]["x"]["output"] == "red <out>"
+    documented = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    assert [name for name in document if f"`{name}`" not in documented] == []
+    kinds = {item["type"] for turn in document["conversation"] for item in turn["items"]}
+    assert kinds == {"message", "tool_call", "plan", "update", "handover", "gap"}
+
+
+@pytest.mark.parametrize("render", [replayed_v1, replayed_v2])
+def test_the_replay_is_notifications(
+    render: Callable[[Session, Transcript], Iterator[str]],
+) -> None:
+    for line in render(*recorded()):
+        assert line.endswith("\n")
+        message = json.loads(line)
+        assert message["method"] == "session/update"
+        assert message["params"]["sessionId"] == SESSION
+
+
+def test_a_session_without_anything_is_a_document_too() -> None:
+    session, _ = recorded()
+    for render in (markdown, page, structured):
+        assert "".join(render(session, Transcript()))
+    assert json.loads("".join(structured(session, Transcript())))["conversation"] == []

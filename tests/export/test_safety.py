@@ -1,0 +1,242 @@
+"""Whatever was said, by whomever: documents only show it."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+from hypothesis import given, settings, strategies as st
+from markdown_it import MarkdownIt
+
+from recorded import NOW, entry
+from rekindle.core.transcript import fold
+from rekindle.export.as_acp import as_acp
+from rekindle.export.as_html import POLICY, as_html
+from rekindle.export.as_json import as_json
+from rekindle.export.as_markdown import as_markdown, contained, fenced
+from rekindle.export.plain import clean
+from rekindle.export.rendering import rendered
+from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
+from rekindle.store.memory import MemoryStore
+
+TAGS = {
+    "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "h4", "h5", "h6",
+    "dl", "dt", "dd", "nav", "main", "section", "footer", "div", "p", "span", "small", "time",
+    "details", "summary", "ul", "ol", "li", "pre", "code", "img", "a", "br", "hr", "em", "strong",
+    "s", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
+CLASSES = {
+    "user", "text", "agent", "thought", "call", "pending", "in_progress", "completed", "failed",
+    "cancelled", "other", "mark", "diff", "add", "del", "at", "plan", "done", "open", "note",
+    "problem", "link",
+}  # fmt: skip
+VALUES = {
+    "href": re.compile(r"(https?://|mailto:)[^\s]|#turn-\d+$", re.IGNORECASE),
+    "rel": re.compile(r"noopener noreferrer$"),
+    "src": re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$"),
+    "id": re.compile(r"turn-\d+$"),
+    "dir": re.compile(r"auto$"),
+    "alt": re.compile(r"$"),
+    "lang": re.compile(r"en$"),
+    "start": re.compile(r"\d+$"),
+    "datetime": re.compile(r"[\d:T.+-]+$"),
+    "charset": re.compile(r"utf-8$"),
+    "name": re.compile(r"(viewport|referrer|robots)$"),
+    "http-equiv": re.compile(r"Content-Security-Policy$"),
+    "content": re.compile(
+        rf"({re.escape(POLICY)}|width=device-width, initial-scale=1|no-referrer|noindex)$"
+    ),
+}
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+HOSTILE = st.sampled_from(
+    [
+        "<script>alert(1)</script>", "</style><script>", "</title>",
+        "<img src=x onerror=alert(1)>", '" onmouseover="alert(1)', "' onclick='x",
+        "javascript:alert(1)", "[a](javascript:alert(1))", "[a](JaVaScRiPt:alert(1))",
+        "[a](data:text/html;base64,PHM+)", "[a](vbscript:x)",
+        "![i](https://evil.example/pixel.png)", "![i](javascript:x)", '<https://a.example/">',
+        "<javascript:alert(1)>", '[a](https://a.example "t\\"onclick=x")', "]]>", "-->", "<!--",
+        "<svg onload=alert(1)>", "&lt;script&gt;", "&#x6a;avascript:x",
+        "[a]: javascript:x\n\n[a]", "\u202e", "\u2066", "\x1b[31m", "\x1b]0;x\x07", "\x9b",
+        "\x00", "\ud800", "\u2028", "\r", "\n", "\n\n", "```", "~~~", "`", "    ", "> ", "- ",
+        "1. ", "# ", "|a|b|\n|-|:-:|\n", "***", "__", "~~", "</details>", "<details>",
+        "<base href=//evil>", "{{7*7}}", "&", '"', "'", "<", ">", "x", "\\", "<a href=x>",
+        "<?php", "<![CDATA[", "[x](  https://a.example  )", "[x](//evil.example)",
+        "[x](https://a.example/\u202e)", "99999999999. ", "=====", "\t",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(HOSTILE | st.text(max_size=5), max_size=8).map("".join)
+URIS = st.builds(str.__add__, st.sampled_from(["", "https://a.example/", "mailto:"]), TEXTS)
+RESOURCES = st.fixed_dictionaries({"uri": URIS, "text": TEXTS})
+BLOCKS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS}),
+    st.fixed_dictionaries({"type": TEXTS, "text": TEXTS, "extra": TEXTS}),
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["image", "audio"]),
+            "mimeType": st.sampled_from(["image/png", "image/svg+xml", 'image/png" x="']) | TEXTS,
+            "data": st.sampled_from(["AAAA", "PHN2Zz4="]) | TEXTS,
+        }
+    ),
+    st.fixed_dictionaries({"type": st.just("resource_link"), "uri": URIS, "name": TEXTS}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("resource"),
+            "resource": st.fixed_dictionaries({"uri": TEXTS, "text": TEXTS}),
+        }
+    ),
+)
+PARTS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("content"), "content": BLOCKS}),
+    st.fixed_dictionaries(
+        {"type": st.just("diff"), "path": TEXTS, "oldText": TEXTS, "newText": TEXTS}
+    ),
+    st.fixed_dictionaries({"type": st.just("terminal"), "terminalId": TEXTS}),
+    st.fixed_dictionaries({"type": TEXTS, "x": TEXTS}),
+)
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> list[Change]:
+    """Draw a session of somebody who wants to do harm."""
+    words = draw(TEXTS)
+    stored = words.encode("utf-8", "replace").decode()
+    updates: list[dict[str, object]] = [
+        {"sessionUpdate": "agent_message_chunk", "content": draw(BLOCKS)},
+        {"sessionUpdate": "agent_thought_chunk", "content": draw(BLOCKS)},
+        {
+            "sessionUpdate": "tool_call",
+            "toolCallId": draw(TEXTS),
+            "title": draw(TEXTS),
+            "kind": draw(TEXTS),
+            "status": draw(st.sampled_from(["completed", "failed"]) | TEXTS),
+            "rawInput": {draw(TEXTS): draw(TEXTS)},
+            "content": draw(st.lists(PARTS, max_size=3)),
+        },
+        {"sessionUpdate": "plan", "entries": [{"content": draw(TEXTS), "status": draw(TEXTS)}]},
+        {"sessionUpdate": draw(TEXTS), "x": draw(TEXTS)},
+    ]
+    return [
+        Opened(
+            session_id="s",
+            at_us=NOW,
+            agent=AgentIdentity(name=stored, version=stored),
+            cwd=stored,
+        ),
+        Titled(session_id="s", at_us=NOW, source=TitleSource.USER, title=stored),
+        entry("s", Kind.PROMPT, {"id": 1, "params": {"prompt": [draw(BLOCKS)]}}),
+        *(entry("s", Kind.UPDATE, {"params": {"update": update}}) for update in updates),
+        entry("s", Kind.ANSWER, {"id": 1, "error": {"message": draw(TEXTS)}}),
+        entry("s", Kind.PROMPT, {"id": 2, "params": {"prompt": [draw(BLOCKS)]}}),
+    ]
+
+
+class Strict(HTMLParser):
+    """Accepts what is on the list and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self.styles = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS
+        self.styles += tag == "style"
+        for name, value in attrs:
+            if name == "class":
+                assert set((value or "").split()) <= CLASSES
+            else:
+                assert VALUES[name].match(value or ""), (tag, name, value)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def handle_decl(self, decl: str) -> None:
+        assert decl == "doctype html"
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+def check(document: str) -> Strict:
+    parser = Strict()
+    parser.feed(document)
+    parser.close()
+    assert not UNSEEN.search(document)
+    return parser
+
+
+@settings(max_examples=80, deadline=None)
+@given(sessions())
+def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
+    store = MemoryStore()
+    store.write(changes)
+    session, transcript = store.session("s"), fold(store.read("s"))
+    turns = transcript.turns
+    assert check("".join(as_html(session, transcript, turns))).styles == 1
+    assert not UNSEEN.search("".join(as_markdown(session, transcript, turns)))
+    as_data = "".join(as_json(session, transcript, turns))
+    json.loads(as_data)
+    told = [line for version in (1, 2) for line in as_acp(session, transcript, turns, version)]
+    assert all(json.loads(line) for line in told)
+    for words in (as_data, *told):
+        assert not UNSEEN.search(words)
+        assert "\u2028" not in words
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_markdown_of_anybodys_is_harmless_html(words: str) -> None:
+    check(re.sub(UNSEEN, "", rendered(words)))
+
+
+def test_links_lead_to_the_web_or_nowhere() -> None:
+    assert rendered("[a](https://b.example)") == (
+        '<p><a href="https://b.example" rel="noopener noreferrer">a</a></p>\n'
+    )
+    assert rendered("[a](javascript:alert(1))") == '<p><span class="link">a</span></p>\n'
+    assert rendered("![a](https://b.example/p.png)").startswith('<p><a href="https://b.example/p')
+    assert rendered("<b>x</b>") == "<p>&lt;b&gt;x&lt;/b&gt;</p>\n"
+    assert rendered("```html\n<b>\n```") == "<pre><code>&lt;b&gt;\n</code></pre>\n"
+
+
+def test_what_is_too_long_for_markdown_is_shown_as_it_is() -> None:
+    assert rendered("*" * 300_000) == f"<pre>{'*' * 300_000}</pre>"
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from("`~ab\n ")))
+def test_a_fence_is_longer_than_any_in_it(words: str) -> None:
+    (fence,) = [it for it in MarkdownIt().parse(fenced(words, "x")) if it.type == "fence"]
+    assert fence.content.rstrip() == words.rstrip()
+
+
+@settings(deadline=None)
+@given(st.lists(HOSTILE, max_size=6).map("".join))
+def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
+    """A heading after any message is a heading, and no tag of the message's is one."""
+    tokens = MarkdownIt("commonmark").parse(f"{contained(clean(words))}\n\n## The next turn\n")
+    heading = [it for it in tokens if it.type == "heading_open" and it.level == 0][-1:]
+    assert heading
+    assert tokens[-2].content == "The next turn"
+
+
+def test_tags_in_prose_are_words_and_in_code_are_left_alone() -> None:
+    assert contained("a <b> `<c>` ``x ` <d>`` < e") == "a &lt;b> `<c>` ``x ` <d>`` < e"
+    assert contained("```\n<b>\n```\n<c>") == "```\n<b>\n```\n&lt;c>"
+    assert contained("~~~\n<b>") == "~~~\n<b>\n~~~"
+
+
+def test_what_is_nested_deeply_harms_nobody() -> None:
+    nested = "[" * 900 + "]" * 900
+    line = f'{{"params":{{"update":{{"sessionUpdate":"tool_call","rawInput":{nested}}}}}}}'
+    store = MemoryStore()
+    store.write([entry("s", Kind.UPDATE, json.loads(line))])
+    session, transcript = store.session("s"), fold(store.read("s"))
+    turns = transcript.turns
+    assert transcript.turns[0].items[0].fields["rawInput"]  # type: ignore[union-attr]
+    for render in (as_html, as_markdown, as_json):
+        assert "".join(render(session, transcript, turns))
+    assert len(list(as_acp(session, transcript, turns, 1))) == 1

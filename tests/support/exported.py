@@ -1,0 +1,101 @@
+"""Bundles in tests: any sessions, packed, and taken in."""
+
+import gzip
+import io
+from functools import partial
+
+from hypothesis import strategies as st
+
+from rekindle.export.bundle import bundle
+from rekindle.model import (
+    AgentIdentity,
+    Change,
+    Holder,
+    Kind,
+    Opened,
+    Side,
+    Stretch,
+    Tallied,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.base import Store
+from rekindle.store.merging import Merged, Merger
+from rekindle.store.spool import Spool
+
+NOW = 1_700_000_000_000_000
+HOLDER = Holder(token="importer", pid=1, host="here")  # noqa: S106 - no password
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
+TIMES = st.integers(0, 253_402_300_799_999_999)
+LINES = st.binary(max_size=40).map(lambda data: data.replace(b"\n", b""))
+
+
+@st.composite
+def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
+    """Anything that can be recorded of a session."""
+    agent = AgentIdentity(name=draw(st.none() | WORDS), version=draw(st.none() | WORDS))
+    opened = Opened(
+        session_id=session_id,
+        at_us=draw(TIMES),
+        agent_session_id=draw(st.none() | WORDS),
+        agent=agent,
+        cwd=draw(st.none() | WORDS),
+        directories=tuple(draw(st.lists(WORDS, max_size=2))),
+        parent_id=draw(st.none() | WORDS),
+    )
+    titles = draw(st.dictionaries(st.sampled_from(TitleSource), WORDS))
+    stretches = draw(st.lists(stretches_of(session_id), max_size=8))
+    return [
+        opened,
+        *(Titled(session_id=session_id, at_us=1, source=s, title=t) for s, t in titles.items()),
+        *stretches,
+        Tallied(session_id=session_id, at_us=1, turns=min(1, len(stretches))),
+    ]
+
+
+def stretches_of(session_id: str) -> st.SearchStrategy[Stretch]:
+    """Any entries that are alike but for their line."""
+    return st.builds(
+        lambda lines, **rest: Stretch(
+            session_id=session_id, data=b"\n".join(lines), count=len(lines), **rest
+        ),
+        lines=st.lists(LINES, min_size=1, max_size=4),
+        side=st.sampled_from(Side),
+        kind=st.sampled_from(Kind),
+        at_us=TIMES,
+        protocol=st.sampled_from([1, 2]),
+    )
+
+
+def packed(store: Store, *session_ids: str) -> bytes:
+    """Return a bundle of these sessions, not compressed."""
+    known = [(store.session(it), store.titles(it), store.read(it)) for it in session_ids]
+    return b"".join(bundle(known))
+
+
+def squeezed(store: Store, *session_ids: str) -> bytes:
+    """Return a bundle of these sessions, as the command writes it."""
+    return gzip.compress(packed(store, *session_ids), mtime=0)
+
+
+def filled(data: bytes) -> Spool:
+    """Return a bundle that was checked. Raises BadBundle."""
+    spool = Spool()
+    try:
+        for _ in spool.fill(io.BufferedReader(io.BytesIO(data))):  # type: ignore[type-var]
+            pass
+    except BaseException:
+        spool.close()
+        raise
+    return spool
+
+
+def taken(store: Store, data: bytes, **options: bool) -> list[Merged]:
+    """Take in a bundle; return what became of each session."""
+    merger = Merger(store, HOLDER, **options)
+    with filled(data) as spool:
+        return [
+            merger.take(line.session, partial(spool.entries, number), NOW)
+            for number, line in enumerate(spool.sessions)
+        ]
