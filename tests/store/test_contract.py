@@ -1,5 +1,6 @@
 """What `store/base.py` specifies, asked of every store."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
