@@ -32,7 +32,7 @@ def redact_turn(turn: Turn) -> None:
 
 def redact_terminal(terminal: Terminal) -> None:
     """Mask what a terminal has put out."""
-    terminal.output = mask(terminal.text).encode("utf-8", "replace")
+    terminal.output = bytearray(mask(terminal.text).encode("utf-8", "replace"))
     terminal.rest = redact(terminal.rest)
 
 
