@@ -130,6 +130,7 @@ def test_an_export_can_go_to_a_device(store: Path) -> None:
         (["s2", "--all", "--format", "bundle"], "which session?"),
         (["s2", "--format", "pdf"], "invalid choice: 'pdf'"),
         (["s2", "--protocol", "3"], "invalid choice: 3"),
+        (["s2", "--protocol", "2"], "--protocol is for --format acp"),
     ],
 )
 def test_what_cannot_be_written_is_said(store: Path, arguments: list[str], words: str) -> None:

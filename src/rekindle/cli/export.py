@@ -67,6 +67,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError("which session? give the beginning of its id, or --all for a bundle")
     if not is_bundle and (arguments.all or len(arguments.sessions) > 1):
         raise UsageError(f"{arguments.format} has room for one session: --format bundle for more")
+    if arguments.protocol is not None and arguments.format != "acp":
+        raise UsageError("--protocol is for --format acp")
     if is_bundle and is_stdout(arguments.output) and sys.stdout and sys.stdout.isatty():
         raise UsageError("a bundle is not for a terminal: name a file with -o")
     with open_for_reading(arguments.store) as store:
