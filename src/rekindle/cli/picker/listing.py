@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -35,6 +38,8 @@ _PAUSE_IN_MOVING = 0.04
 _SHOWN = 100
 _NEARLY_AT_THE_END = 10
 _KEYS = "⏎ resume  ^o show  ^f fork  ^r rename  ^t archive  ^x delete  esc leave"
+
+_REVERSED = Style(reverse=True)
 
 _Deed = Callable[[str | None, Session], str]
 _T = TypeVar("_T")
@@ -74,6 +79,17 @@ class Typed(InOrder):
     ]
 
 
+class Sessions(OptionList):
+    """The rows, one for each session. The marked one is reversed, which needs no colour."""
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a row."""
+        strip = super().render_line(y)
+        if self.scroll_offset.y + y != self.highlighted:
+            return strip
+        return Strip(Segment.apply_style(strip, post_style=_REVERSED), strip.cell_length)
+
+
 class List(Screen[Chosen]):
     """The sessions that fit what is typed, and the end of the one that is marked."""
 
@@ -102,7 +118,7 @@ class List(Screen[Chosen]):
         """Make what is seen."""
         yield Typed(placeholder="title, project, agent, or what was said", id="typed")
         yield Static(id="head", markup=False)
-        yield OptionList(id="sessions", markup=False)
+        yield Sessions(id="sessions", markup=False)
         yield Static(id="news", markup=False)
         with VerticalScroll(id="preview", can_focus=False):
             yield Static(id="end", markup=False)
