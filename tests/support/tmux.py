@@ -12,7 +12,6 @@ from typing import Self
 from acp import PATIENCE, REKINDLE
 
 TMUX = shutil.which("tmux")
-_STATUS = "#{pane_dead_status}#{?pane_dead_signal,-#{pane_dead_signal},}"
 # What has ended stays on the screen, to be looked at.
 _SETTINGS = "set -g remain-on-exit on\nset -g status off\n"
 # How often the screen is looked at.
@@ -32,6 +31,8 @@ class Tmux:
         **environ: str,
     ) -> None:
         self._socket = folder / "tmux"
+        # tmux itself does not always get to know how a command has ended.
+        self._code = folder / "code"
         self._settings = folder / "tmux.conf"
         self._settings.write_text(_SETTINGS, encoding="utf-8")
         around = {"PROMPT_TOOLKIT_NO_CPR": "1", "PAGER": "cat", **environ}
@@ -39,8 +40,11 @@ class Tmux:
         # Nor is the size of another terminal of any matter.
         without = ("-u", "NO_COLOR", "-u", "LINES", "-u", "COLUMNS")
         command = shlex.join(["env", *without, *variables, *REKINDLE, *map(str, arguments)])
+        code = shlex.quote(str(self._code))
         size = ("-x", str(columns), "-y", str(rows))
-        self._tmux("new-session", "-d", *size, "-c", str(cwd or folder), command)
+        self._tmux(
+            "new-session", "-d", *size, "-c", str(cwd or folder), f"{command}; echo $? >{code}"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -84,12 +88,10 @@ class Tmux:
 
     def end(self) -> int:
         """Wait for the command's end; return its exit code."""
-        # tmux may know that it has ended before it knows how.
-        self.wait_until(lambda _: self._status() != "")
-        return int(self._status())
-
-    def _status(self) -> str:
-        return self._tmux("display-message", "-p", _STATUS).strip()
+        self.wait_until(
+            lambda _: self._code.exists() and self._code.read_text(encoding="utf-8") != ""
+        )
+        return int(self._code.read_text(encoding="utf-8"))
 
     def _tmux(self, *words: str) -> str:
         assert TMUX

@@ -117,6 +117,7 @@ class Texts:
         """Bring the index up to date; yield which part is done. Where it cannot be, leave it."""
         with suppress(StoreUnavailable), Index(self._path) as index:
             index.sweep()
+            yield 0.0
             for step in bring_up_to_date(index, self._store):
                 yield step.done / max(1, step.total)
 

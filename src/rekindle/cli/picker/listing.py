@@ -108,6 +108,7 @@ class List(Screen[Chosen]):
         """What is looked for, to tell threads; None once nobody waits for any of them."""
         self._shown_for: str | None = None
         self._most = _SHOWN
+        self._indexing = False
         self._indexed: float | None = None
         self._news = ""
         self._later: Callable[[], None] | None = None
@@ -161,9 +162,11 @@ class List(Screen[Chosen]):
         if self._texts is None or not self._typed.strip():
             self.post_message(Said(Found(typed=self._typed, lines=[])))
             return
-        self._find_said(self._texts, self._typed)
-        if self._indexed is None:
-            self._indexed = 0.0
+        if self._indexed is not None:
+            self._find_said(self._texts, self._typed)
+        elif not self._indexing:
+            # Searched once it is open: two that make an index at once are in each other's way.
+            self._indexing = True
             self._index(self._texts)
 
     @work(thread=True, exclusive=True, group="named")
@@ -180,8 +183,10 @@ class List(Screen[Chosen]):
         try:
             found = texts.find(typed)
         except RekindleError as error:
-            self.post_message(Told(str(error)))
             found = Found(typed=typed, lines=[])
+            # What is being written now is searched again when it is done.
+            if self._indexed == 1.0:
+                self.post_message(Told(str(error)))
         self.post_message(Said(found))
 
     @work(thread=True, group="index")
@@ -194,8 +199,9 @@ class List(Screen[Chosen]):
 
     @on(Indexed)
     def _see_how_far_it_is(self, message: Indexed) -> None:
+        is_turn = self._indexed is None or message.part >= 1.0
         self._indexed = message.part
-        if message.part >= 1.0 and self._texts is not None and self._typed.strip():
+        if is_turn and self._texts is not None and self._typed.strip():
             self._find_said(self._texts, self._typed)
         self._show_news()
 
