@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "stand before an ACP agent and record every session",
     "list": "list recorded sessions, the last used first",
     "show": "show a session",
+    "pick": "choose a session by typing, and go on with it",
     "resume": "go on with a session, in a chat",
     "new": "start a session, in a chat",
     "prompt": "send one prompt to a session, and print the answer",

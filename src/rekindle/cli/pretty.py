@@ -70,9 +70,11 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def make_console(*, file: IO[str] | None = None, no_color: bool = False) -> Console:
+def make_console(
+    *, file: IO[str] | None = None, no_color: bool = False, width: int | None = None
+) -> Console:
     """Return what prints to the terminal, with colours unless nobody wants them."""
-    columns = shutil.get_terminal_size().columns
+    columns = width or shutil.get_terminal_size().columns
     return _Console(
         file=file,
         force_terminal=True,

@@ -11,7 +11,8 @@ from rekindle.cli.changing import apply, find_there, now_us, open_for_changing
 from rekindle.cli.reading import add_session, add_store_option
 from rekindle.cli.words import one_line, printable, title
 from rekindle.errors import UsageError
-from rekindle.model import Titled, TitleSource
+from rekindle.model import Session, Titled, TitleSource
+from rekindle.store.base import Store
 
 _LONGEST = 500
 
@@ -30,21 +31,32 @@ def main(arguments: argparse.Namespace) -> int:
     """Write the title down, or take it back."""
     words = _title(" ".join(arguments.title), is_cleared=arguments.clear)
     with open_for_changing(arguments.store) as store:
-        (session,) = find_there(store, [arguments.session])
-        apply(
-            store,
-            [Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=words)],
-        )
-        now = store.session(session.id)
-    print(f"{one_line(session.id)}: {title(session)} → {title(now)}")
+        before, now = rename(store, arguments.session, words)
+    print(f"{one_line(now.id)}: {title(before)} → {title(now)}")
     return 0
+
+
+def rename(store: Store, named: str, words: str | None) -> tuple[Session, Session]:
+    """Give a session a title, or take it back; return how it was and how it is now."""
+    (session,) = find_there(store, [named])
+    titled = Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=words)
+    apply(store, [titled])
+    return session, store.session(session.id)
 
 
 def _title(given: str, *, is_cleared: bool) -> str | None:
     """Return the title that was asked for; None to have none. Raises UsageError."""
-    words = " ".join(given.split())
-    if bool(words) is is_cleared:
+    if bool(given.split()) is is_cleared:
         raise UsageError("give a title, or --clear to take yours back")
+    return checked_title(given)
+
+
+def checked_title(given: str) -> str | None:
+    """Return a title as it can be written down; None if there is no word in it.
+
+    Raises UsageError.
+    """
+    words = " ".join(given.split())
     if printable(words) != words:
         raise UsageError("a title cannot have control characters")
     if len(words) > _LONGEST:

@@ -30,6 +30,10 @@ _GIVEN_UP = (
 )
 
 
+Row = list[tuple[str, str]]
+"""Words, each with its style."""
+
+
 class Line(NamedTuple):
     """A session, and what is shown of it that it does not know itself."""
 
@@ -40,14 +44,19 @@ class Line(NamedTuple):
 
 def print_table(lines: Sequence[Line]) -> None:
     """Print a line for each session."""
-    rows = [_cells(line) for line in lines]
-    widths = {name: max(len(name), *(width(row[name]) for row in rows)) for name in rows[0]}
-    _fit(widths, columns() - len(_GAP))
-    print(paint(_GAP + _joined({name: name for name in widths}, widths, {}), "bold"))
-    for line, row in zip(lines, rows, strict=True):
-        what = _what(line)
-        mark = paint(_mark(what), _STYLES_OF_MARKS.get(what, ""))
-        print(f"{mark} {_joined(row, widths, _STYLES)}")
+    head, rows = arranged(lines, columns())
+    print(paint(head, "bold"))
+    for row in rows:
+        print("".join(paint(*words) for words in row).rstrip())
+
+
+def arranged(lines: Sequence[Line], room: int) -> tuple[str, list[Row]]:
+    """Return a table's head and a row for each session, none wider than `room` cells."""
+    cells = [_cells(line) for line in lines]
+    widths = {name: max(len(name), *(width(row[name]) for row in cells)) for name in cells[0]}
+    _fit(widths, room - len(_GAP))
+    head = _GAP + _joined({name: name for name in widths}, widths)
+    return head, [_row(line, row, widths) for line, row in zip(lines, cells, strict=True)]
 
 
 def legend(lines: Sequence[Line]) -> str:
@@ -92,12 +101,20 @@ def _fit(widths: dict[str, int], room: int) -> None:
             del widths[name]
 
 
-def _joined(row: dict[str, str], widths: dict[str, int], styles: dict[str, str]) -> str:
-    return _GAP.join(_painted(row, widths, styles)).rstrip()
+def _joined(row: dict[str, str], widths: dict[str, int]) -> str:
+    return _GAP.join(words for words, _ in _styled(row, widths)).rstrip()
 
 
-def _painted(row: dict[str, str], widths: dict[str, int], styles: dict[str, str]) -> Iterator[str]:
+def _row(line: Line, cells: dict[str, str], widths: dict[str, int]) -> Row:
+    what = _what(line)
+    row = [(_mark(what), _STYLES_OF_MARKS.get(what, "")), (" ", "")]
+    for words in _styled(cells, widths):
+        row += [words, (_GAP, "")]
+    return row
+
+
+def _styled(row: dict[str, str], widths: dict[str, int]) -> Iterator[tuple[str, str]]:
     for name, room in widths.items():
         # What tells folders apart is at their end.
         words = (cut_path if name == "PROJECT" else cut)(row[name], room)
-        yield paint(pad(words, room, to_right=name in _NUMBERS), styles.get(name, ""))
+        yield pad(words, room, to_right=name in _NUMBERS), _STYLES.get(name, "")

@@ -2,17 +2,20 @@
 
 import os
 
+from msgspec.structs import replace
+
 from rekindle.cli.words import age, agent_name, folder, title
 from rekindle.errors import StoreError, UsageError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 
 _OFFERED = 9
+_ALL = Page()
 
 
-def pick(store: Store) -> Session:
-    """Let the user pick one of the sessions used last, those of this folder first."""
-    sessions = _offered(store)
+def pick(store: Store, page: Page = _ALL) -> Session:
+    """Let the user pick one of a page's sessions used last, those of this folder first."""
+    sessions = _offered(store, page)
     if not sessions:
         raise StoreError("no session is recorded yet: `rekindle new -- COMMAND` starts one")
     for number, session in enumerate(sessions, 1):
@@ -30,9 +33,10 @@ def pick(store: Store) -> Session:
     return sessions[int(answer) - 1]
 
 
-def _offered(store: Store) -> list[Session]:
+def _offered(store: Store, page: Page) -> list[Session]:
     here = os.getcwd()  # noqa: PTH109 - as editors spell it
-    of_here = store.sessions(Page(cwd=here, limit=_OFFERED))
+    of_here = store.sessions(replace(page, cwd=here, limit=_OFFERED))
     known = {session.id for session in of_here}
-    others = [it for it in store.sessions(Page(limit=2 * _OFFERED)) if it.id not in known]
+    last_used = store.sessions(replace(page, limit=2 * _OFFERED))
+    others = [it for it in last_used if it.id not in known]
     return [*of_here, *others][:_OFFERED]
