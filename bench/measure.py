@@ -4,6 +4,7 @@ Writes bench/RESULTS.md. Ends with 1 when a bar is not met, or a result is wrong
 """
 
 import argparse
+import compileall
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import lifecycle
 import measures
+import rekindle
 import searching
 import translation
 from client import WrongResult
@@ -63,6 +65,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the results of --quick too")
     options = parser.parse_args()
     extent = _QUICK if options.quick else Extent()
+    # As it is when it was installed; else a start may have to compile it first.
+    compileall.compile_dir(str(Path(rekindle.__file__).parent), quiet=1)
     try:
         rows = list(_rows(extent))
     except WrongResult as error:
@@ -200,7 +204,7 @@ def _translation(extent: Extent) -> Iterator[Row]:
         ("rekindle", "chunks", extent.chunks, 2),
         ("rekindle", "results", extent.results, 2),
         ("version 2", "named", extent.chunks, 1),
-        ("version 2", "terminal", extent.chunks // 5, 1),
+        ("version 2", "terminal", extent.chunks, 1),
     ):
         same = 3 - other
         figures = _take_turns(

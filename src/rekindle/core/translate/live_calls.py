@@ -5,6 +5,7 @@ twice as much of it, and otherwise with the next word about the call, or at the 
 """
 
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -95,7 +96,7 @@ class CallsToV1:
         terminal.output += decode_bytes(rest.get("data"))
         terminal.changes += 1
         news = self._shown_in(terminal)
-        self._enough = max(_LEAST_NEWS, len(terminal.output) // 2)
+        self._enough = max(_LEAST_NEWS, len(terminal.output))
         return news
 
     def hear(self, lines: bytes) -> bool:
@@ -214,7 +215,7 @@ class CallsToV1:
             return
         for terminal_id, group in groupby(lines, _terminal_id_in):
             terminal = self._terminal(terminal_id)
-            terminal.output += b"".join([line.params.update.data for line in group])
+            terminal.output += b"".join(map(_data_in, group))
             terminal.changes += 1
 
 
@@ -235,8 +236,8 @@ _decode_lines = msgspec.json.Decoder(list[_Line]).decode
 """Reads lines of terminals' output, of which there may be very many."""
 
 
-def _terminal_id_in(line: _Line) -> str:
-    return line.params.update.terminal_id
+_terminal_id_in = attrgetter("params.update.terminal_id")
+_data_in = attrgetter("params.update.data")
 
 
 def _terminals_in(content: list[Any]) -> list[str]:
