@@ -114,9 +114,7 @@ def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
         told, named = to_v2(conn, live).update(update)
         has_id = text(update.get("messageId")) is not None
         made_id = None if has_id else told.get("messageId")
-        # A line that says that there is no id cannot be given one by adding it.
-        is_nameless = "messageId" in update and not has_id
-        is_same = not is_nameless and {**told, "messageId": 0} == {**update, "messageId": 0}
+        is_same = {**told, "messageId": 0} == {**update, "messageId": 0}
         return Seen([told], named, made_id, is_same=is_same)
     translator = to_v1(conn, live)
     updates = translator.update(update)
