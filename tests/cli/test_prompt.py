@@ -139,7 +139,7 @@ def test_another_command_can_be_given(store: Path, session: str) -> None:
         (["agent", "--token", "***"], 2, "had secrets, which are never recorded (agent --token **"),
         (["env", "API_KEY=***", "agent"], 2, "give the whole command after --"),
         (["no-such-agent"], 127, "command not found: no-such-agent"),
-        (["false"], 1, "the agent exited with 1 before it answered"),
+        (["false"], 1, "the agent exited with 1 before it "),
     ],
 )
 def test_a_command_that_cannot_be_used_is_told(

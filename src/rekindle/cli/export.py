@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.format} has room for one session: --format bundle for more")
     if arguments.protocol is not None and arguments.format != "acp":
         raise UsageError("--protocol is for --format acp")
-    if is_bundle and is_stdout(arguments.output) and sys.stdout and sys.stdout.isatty():
+    if is_bundle and is_stdout(arguments.output) and sys.stdout.isatty():
         raise UsageError("a bundle is not for a terminal: name a file with -o")
     with open_for_reading(arguments.store) as store:
         found = (store.find(it).id for it in arguments.sessions)
@@ -84,7 +84,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _bar(arguments: argparse.Namespace) -> Bar:
     # Not between the lines of what is printed.
-    is_wanted = not (is_stdout(arguments.output) and sys.stdout and sys.stdout.isatty())
+    is_wanted = not (is_stdout(arguments.output) and sys.stdout.isatty())
     return Bar("exporting", is_wanted=is_wanted)
 
 

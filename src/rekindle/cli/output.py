@@ -39,8 +39,8 @@ def opened(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
 
 
 def _stdout() -> IO[bytes]:
-    # There is no stdout where the caller has closed it.
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+    # What stands in for a stream that the caller has closed would swallow it all.
+    if sys.__stdout__ is None:
         raise UsageError("stdout is closed: name a file with -o")
     sys.stdout.flush()
     return sys.stdout.buffer

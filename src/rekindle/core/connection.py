@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rekindle.core.capabilities import Capabilities
+from rekindle.core.ended import AgentEnded
 from rekindle.core.handover import BUDGET
 from rekindle.core.requests import OpenRequests
 from rekindle.core.sessions import Sessions
@@ -48,6 +49,8 @@ class AgentState(Struct, kw_only=True):
     """What it is asked to initialize with; first what it took last."""
     deaths: int = 0
     """How often it has died since a turn last ended."""
+    ended: AgentEnded | None = None
+    """How it last did."""
 
 
 class Connection(Struct, kw_only=True):

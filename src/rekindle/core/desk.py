@@ -30,7 +30,6 @@ class Desk:
         self.conn = Connection(settings=settings, agent=agent)
         self.recording = Recording(self.conn)
         self.step = Step()
-        self.ended: AgentEnded | None = None
         self._strictness = Strictness() if settings.is_strict else None
 
     def begin(self, at_us: int) -> Step:
@@ -51,7 +50,7 @@ class Desk:
 
     def send(self, line: bytes) -> None:
         """Send a line to the agent; nothing goes to one that is no more."""
-        if self.ended is None or self.conn.agent.is_running:
+        if self.conn.agent.ended is None or self.conn.agent.is_running:
             self.step.to_agent.append(line)
 
     def see(self, side: Side, line: bytes, message: Message) -> None:

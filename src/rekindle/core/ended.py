@@ -23,10 +23,15 @@ class AgentEnded(Struct, frozen=True):
         return {
             "code": INTERNAL_ERROR,
             "message": f"{self} before it answered {method}",
-            "data": {
-                "agentEnded": True,
-                "exitCode": self.exit_code,
-                "signal": self.signal,
-                "stderr": list(self.last_words),
-            },
+            "data": self.details,
+        }
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What a program may want to know of it."""
+        return {
+            "agentEnded": True,
+            "exitCode": self.exit_code,
+            "signal": self.signal,
+            "stderr": list(self.last_words),
         }

@@ -95,7 +95,7 @@ class Relay:
         """Answer every request that the agent left open."""
         self._begin(at_us)
         conn = self._desk.conn
-        self._desk.ended = ended
+        conn.agent.ended = ended
         conn.agent.is_running = conn.agent.is_initializing = conn.agent.is_dying = False
         conn.agent.deaths += 1
         conn.agent.generation += 1
@@ -169,7 +169,7 @@ class Relay:
 
     def agent_error(self, method: str) -> dict[str, Any] | None:
         """Return the error that a question gets, if the agent has ended."""
-        ended = self._desk.ended
+        ended = self._desk.conn.agent.ended
         if ended is None or self._desk.conn.agent.is_running:
             return None
         return ended.error(method)

@@ -21,7 +21,8 @@ def awake(conn: Connection) -> Part:
     if agent.is_running and agent.is_ready:
         return
     if not agent.is_initialized:
-        raise Refusal(INTERNAL_ERROR, "the agent has ended before it was ready")
+        details = agent.ended and agent.ended.details
+        raise Refusal(INTERNAL_ERROR, f"{agent.ended} before it was ready", details)
     agent.is_starting = agent.is_initializing = True
     try:
         if not agent.is_running:
