@@ -165,7 +165,7 @@ def test_on_a_terminal_what_was_looked_for_stands_out(store: Path) -> None:
         f"ses_one  {years} y · OpenCode · /p/ses_one · turn 2 · About \\x1b[31mses_one\n"
         "  My token is ghp_***, hush\n"
     )
-    assert "\x1b[1;33mhush\x1b[0m" in shown
+    assert "\x1b[33mhush\x1b[0m" in shown
 
 
 def test_a_session_is_found_until_it_is_deleted(store: Path) -> None:

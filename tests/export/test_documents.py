@@ -89,7 +89,10 @@ def test_the_json_is_json() -> None:
     assert [turn["turn"] for turn in document["conversation"]] == [1, 2, 3]
     (terminal,) = document["terminals"].values()
     assert terminal["output"] == "red <out>"
-    documented = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    docs = Path(__file__).parents[2] / "docs"
+    documented = "".join(
+        (docs / name).read_text(encoding="utf-8") for name in ("export.md", "json.md")
+    )
     assert [name for name in document if f"`{name}`" not in documented] == []
     kinds = {item["type"] for turn in document["conversation"] for item in turn["items"]}
     assert kinds == {"message", "tool_call", "plan", "update", "handover", "gap"}

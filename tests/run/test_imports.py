@@ -61,6 +61,7 @@ OURS_AFTER = {
     "rekindle.core.terminals",
     "rekindle.core.text_chunks",
     "rekindle.core.strict",
+    "rekindle.core.times",
     "rekindle.core.titles",
     "rekindle.core.transcript",
     "rekindle.core.translate",

@@ -90,11 +90,9 @@ def parser_of(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
         description=module.__doc__,
     )
     module.configure(parser)
-    # A command may have one of its own.
-    with suppress(argparse.ArgumentError):
-        if name not in SPEAKERS:
-            words = "no colours; so does NO_COLOR=1"
-            parser.add_argument("--no-color", nargs=0, default=False, action=_NoColour, help=words)
+    if name not in SPEAKERS:
+        words = "no colours, as with NO_COLOR=1"
+        parser.add_argument("--no-color", nargs=0, action=_NoColour, help=words)
     return module, parser
 
 
@@ -136,11 +134,10 @@ class _NoColour(argparse.Action):
     def __call__(
         self,
         parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
-        namespace: argparse.Namespace,
+        namespace: argparse.Namespace,  # noqa: ARG002
         values: str | Sequence[object] | None,  # noqa: ARG002
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        setattr(namespace, self.dest, True)
         os.environ["NO_COLOR"] = "1"
 
 

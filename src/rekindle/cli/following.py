@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 from rekindle.cli.live import Live
-from rekindle.cli.looks import detail_of, paper_of
+from rekindle.cli.looks import detail_of, live_paper
 from rekindle.cli.pieces import Piece, heading, turn_pieces
 from rekindle.client.events import Called, Event, Seam, Watch, changed_item
 from rekindle.core.items import Turn
@@ -26,7 +26,7 @@ def follow(
     turns: list[Turn],
 ) -> None:
     """Print these turns, and then what happens in the session, until somebody interrupts."""
-    paper, detail = paper_of(arguments), detail_of(arguments)
+    paper, detail = live_paper(), detail_of(arguments)
     live = Live(paper, detail, lambda: transcript.terminals)
     for piece in heading(session):
         paper.show(piece)

@@ -11,12 +11,12 @@ example:
 import argparse
 import os
 import sys
-from typing import Any
 
 from rekindle.cli.project import folders_of_project
 from rekindle.cli.reading import add_store_option, open_for_reading, short_id
 from rekindle.cli.terminal import is_terminal, paint
-from rekindle.cli.words import agent_name, iso, one_line, print_json, title
+from rekindle.cli.words import agent_name, one_line, print_json, title
+from rekindle.core.times import iso
 from rekindle.errors import UsageError
 from rekindle.model import Page, Session, Standing
 from rekindle.store.base import Store
@@ -60,6 +60,8 @@ def main(arguments: argparse.Namespace) -> int:
         sessions = [it for it in found[: arguments.limit] if not it.is_purged]
         standings = stand(store, sessions)
         if arguments.json:
+            from rekindle.export.describing import describe
+
             print_json([describe(it) | {"state": standings[it.id]} for it in sessions])
         elif not sessions:
             print("rekindle: no sessions", file=sys.stderr)
@@ -90,31 +92,6 @@ def _page(arguments: argparse.Namespace) -> Page:
         deleted=arguments.deleted,
         with_strays=arguments.all,
     )
-
-
-def describe(session: Session) -> dict[str, Any]:
-    """Return a session as `--json` prints it."""
-    return {
-        "id": session.id,
-        "agentSessionId": session.agent_session_id,
-        "agent": {
-            "name": session.agent.name,
-            "version": session.agent.version,
-            "command": list(session.agent.command),
-        },
-        "cwd": session.cwd,
-        "additionalDirectories": list(session.directories),
-        "title": session.title,
-        "titleSource": session.title_source,
-        "createdAt": iso(session.created_us),
-        "updatedAt": iso(session.updated_us),
-        "parentId": session.parent_id,
-        "archivedAt": iso(session.archived_us) if session.archived_us else None,
-        "deletedAt": iso(session.deleted_us) if session.deleted_us else None,
-        "turns": session.turns,
-        "messages": session.messages,
-        "entries": session.last_seq,
-    }
 
 
 def _print_table(store: Store, sessions: list[Session], standings: dict[str, Standing]) -> None:

@@ -17,21 +17,16 @@ def add_detail(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_no_color(parser: argparse.ArgumentParser) -> None:
-    """Let colours be left out."""
-    parser.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR=1")
-
-
 def detail_of(arguments: argparse.Namespace) -> Detail:
     """Return how much to show."""
     return Detail(thoughts=arguments.thoughts, tools=arguments.tools)
 
 
-def paper_of(arguments: argparse.Namespace) -> Paper:
+def live_paper() -> Paper:
     """Return what to print live things on."""
     if not sys.stdout.isatty():
         return Plain()
     from rekindle.cli.pretty import make_console
     from rekindle.cli.pretty_paper import Terminal
 
-    return Terminal(make_console(no_color=arguments.no_color))
+    return Terminal(make_console())

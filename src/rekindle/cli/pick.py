@@ -77,7 +77,7 @@ def _run(command: str, session_id: str, given: argparse.Namespace) -> int:
     module, parser = parser_of(command)
     arguments = parser.parse_args([])
     # Not parsed: an agent chooses its ids, and may choose one that looks like an option.
-    for name in ("store", "no_color", "takeover", "command"):
+    for name in ("store", "takeover", "command"):
         setattr(arguments, name, getattr(given, name))
     arguments.session = session_id
     return module.main(arguments)

@@ -70,16 +70,13 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def make_console(
-    *, file: IO[str] | None = None, no_color: bool = False, width: int | None = None
-) -> Console:
+def make_console(*, file: IO[str] | None = None, width: int | None = None) -> Console:
     """Return what prints to the terminal, with colours unless nobody wants them."""
     columns = width or shutil.get_terminal_size().columns
     return _Console(
         file=file,
         force_terminal=True,
         width=min(columns, _WIDEST),
-        no_color=True if no_color else None,
         highlight=False,
         markup=False,
         emoji=False,

@@ -20,7 +20,6 @@ import sys
 from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.opening import add_takeover, place_of
 from rekindle.cli.choosing import add_choice, choose
-from rekindle.cli.looks import add_no_color
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.errors import UsageError
 
@@ -39,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="allow what the agent asks for")
     parser.add_argument("--json", action="store_true", help="print the whole turn as JSON")
     add_takeover(parser)
-    add_no_color(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -22,7 +22,8 @@ from rekindle.cli.progress import shown
 from rekindle.cli.project import folders_of_project
 from rekindle.cli.reading import add_store_option
 from rekindle.cli.terminal import is_terminal
-from rekindle.cli.words import agent_name, clock, folder, iso, one_line, several, size, title
+from rekindle.cli.words import agent_name, clock, folder, one_line, several, size, title
+from rekindle.core.times import iso
 from rekindle.errors import UsageError
 from rekindle.model import Deleted, Page, Session
 from rekindle.store.base import Store

@@ -15,7 +15,7 @@ from rekindle.cli.chat.opening import add_takeover, place_of
 from rekindle.cli.chat.picking import pick
 from rekindle.cli.chat.starting import add_history, chat, check_terminal
 from rekindle.cli.choosing import add_choice, choose
-from rekindle.cli.looks import add_detail, add_no_color
+from rekindle.cli.looks import add_detail
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.core.transcript import fold
 
@@ -32,7 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_takeover(parser)
     add_history(parser)
     add_detail(parser)
-    add_no_color(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -15,11 +15,14 @@ import sys
 from typing import Any
 
 from rekindle.cli.arguments import moment
+from rekindle.cli.cells import cut, width
 from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading, short_id
-from rekindle.cli.words import age, agent_name, folder, iso, one_line, print_json, printable, title
+from rekindle.cli.terminal import columns, paint
+from rekindle.cli.words import age, agent_name, folder, one_line, print_json, printable, title
 from rekindle.core.query import parse
 from rekindle.core.secrets import spans
 from rekindle.core.snippets import Piece, snippet
+from rekindle.core.times import iso
 from rekindle.errors import UsageError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
@@ -27,6 +30,7 @@ from rekindle.store.searching import Hit, Wanted
 
 _MOST = 1_000
 _WIDTH = 240
+_SHORTEST_TITLE = 20
 
 _Found = tuple[Session, Hit, list[Piece]]
 
@@ -140,15 +144,11 @@ def _words(pieces: list[Piece]) -> str:
 
 
 def _print_for_people(found: list[_Found], ids: list[str]) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False)
+    room = columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
         about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
-        place = f" · turn {hit.turn} · "
-        console.print(
-            Text.assemble((id_, "bold"), (about + place, "dim"), title(session)), soft_wrap=True
-        )
-        shown = [(printable(words), "bold yellow" if hit_ else "") for words, hit_ in pieces]
-        console.print(Text.assemble("  ", *shown), soft_wrap=True)
+        place = f"{about} · turn {hit.turn} · "
+        rest = max(_SHORTEST_TITLE, room - width(id_ + place))
+        print(paint(id_, "bold") + paint(place, "dim") + cut(title(session), rest))
+        shown = (paint(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces)
+        print("  " + "".join(shown))

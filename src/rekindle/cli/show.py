@@ -14,15 +14,15 @@ import sys
 from collections.abc import Iterator
 
 from rekindle.cli.choosing import choose
-from rekindle.cli.describing import turn_as_json
-from rekindle.cli.list import describe, stand
-from rekindle.cli.looks import add_detail, add_no_color, detail_of
+from rekindle.cli.list import stand
+from rekindle.cli.looks import add_detail, detail_of
 from rekindle.cli.pieces import Detail, Piece, heading, plain_lines, turn_pieces
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.cli.words import print_json, printable
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript, fold
 from rekindle.errors import StoreError, UsageError
+from rekindle.export.describing import describe, describe_turn
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
 
@@ -46,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--follow", action="store_true", help="go on with what happens, until ^C")
     parser.add_argument("--no-pager", dest="pager", action="store_false", help="never page")
-    add_no_color(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -70,7 +69,7 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
     turns = _chosen(transcript.turns, arguments.turn)
     if arguments.json:
         state = stand(store, [session])[session.id]
-        conversation = [turn_as_json(turn) for turn in turns]
+        conversation = [describe_turn(turn) for turn in turns]
         print_json(describe(session) | {"state": state, "conversation": conversation})
         return
     if arguments.follow:
@@ -113,7 +112,7 @@ def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
     from rekindle.cli.pretty import make_console, spaced
 
     with Paged(sys.stdout, is_wanted=arguments.pager) as page:
-        console = make_console(file=page.file, no_color=arguments.no_color)
+        console = make_console(file=page.file)
         for renderable in spaced(pieces):
             # What is wider than the screen is for the terminal to wrap, and not to be cut.
             console.print(renderable, crop=False)

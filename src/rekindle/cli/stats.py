@@ -18,7 +18,8 @@ from rekindle.cli.cells import cut, pad, width
 from rekindle.cli.changing import now_us
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.cli.terminal import columns, paint, pick
-from rekindle.cli.words import clock, iso, one_line, print_json, several, size
+from rekindle.cli.words import clock, one_line, print_json, several, size
+from rekindle.core.times import iso
 from rekindle.errors import UsageError
 from rekindle.model import Overview, Sum
 from rekindle.store.weeks import WEEK_US, week_of

@@ -53,11 +53,6 @@ def age(at_us: int) -> str:
     return f"{int(amount)} y"
 
 
-def iso(at_us: int) -> str:
-    """Write a time as RFC 3339, in UTC."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds")
-
-
 def clock(at_us: int) -> str:
     """Write a time as people here do."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

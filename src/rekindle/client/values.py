@@ -4,13 +4,14 @@ The form is that of version 2 of the protocol, whichever of them the agent speak
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
 from rekindle.core import items
 from rekindle.core.items import Role
+from rekindle.core.times import read_iso
 from rekindle.core.translate.options import config_id
 from rekindle.core.translate.tool_calls import call_to_v2
 from rekindle.wire.envelope import rows, table, text
@@ -195,19 +196,10 @@ def as_session_info(told: Json) -> SessionInfo | None:
         id=session_id,
         cwd=cwd,
         title=text(told.get("title")),
-        updated_at=_time(text(told.get("updatedAt"))),
+        updated_at=read_iso(text(told.get("updatedAt"))),
         directories=tuple(it for it in directories if it is not None),
         meta=table(told.get("_meta")),
     )
-
-
-def _time(words: str | None) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(words or "")
-    except ValueError:
-        return None
-    # Some agents leave the zone out, and mean UTC.
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def as_auth_method(told: Json) -> AuthMethod:

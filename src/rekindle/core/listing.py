@@ -7,7 +7,6 @@ time; one that is slow or fails does not fail ours.
 
 import base64
 import binascii
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -16,13 +15,13 @@ from rekindle.core.connection import Connection
 from rekindle.core.flow import Ask, Flow, Known, Part, Pick, Reply
 from rekindle.core.params import check_folder, invalid, tidy
 from rekindle.core.restore import can_restore_natively
+from rekindle.core.times import in_us, iso, read_iso
 from rekindle.model import Page, Session
 from rekindle.wire import methods
 from rekindle.wire.envelope import decode, encode, rows, table, text
 
 PAGE_SIZE = 50
 
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _PATIENCE_US = 2_000_000
 _MOST_PAGES_OF_THE_AGENT = 20
 
@@ -74,7 +73,7 @@ def describe(session: Session, conn: Connection) -> Listed:
         "sessionId": session.id,
         "cwd": session.cwd,
         **({"title": session.title} if session.title is not None else {}),
-        "updatedAt": write_time(session.updated_us),
+        "updatedAt": iso(session.updated_us),
         "_meta": {"rekindle": meta},
     }
     if session.directories:
@@ -85,21 +84,6 @@ def describe(session: Session, conn: Connection) -> Listed:
 def write_cursor(key: Key) -> str:
     """Write a place in the list as a cursor."""
     return base64.urlsafe_b64encode(encode(key)).decode("ascii")
-
-
-def write_time(at_us: int) -> str:
-    """Write a time with its zone."""
-    return (_EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="milliseconds")
-
-
-def read_time(written: str | None) -> int:
-    """Read a time that an agent gives; without a zone it is taken as UTC, and none is 0."""
-    try:
-        told = datetime.fromisoformat(written or "")
-    except ValueError:
-        return 0
-    zoned = told if told.tzinfo else told.replace(tzinfo=UTC)
-    return (zoned - _EPOCH) // timedelta(microseconds=1)
 
 
 def _position(cursor: object) -> Key | None:
@@ -147,8 +131,9 @@ def _listed(info: dict[str, Any]) -> Listed | None:
     session_id, cwd = text(info.get("sessionId")), text(info.get("cwd"))
     if session_id is None or cwd is None or _is_of_sub_agent(info):
         return None
-    at_us = read_time(text(info.get("updatedAt")))
-    told = {**info, "updatedAt": write_time(at_us)} if at_us else info
+    told_at = read_iso(text(info.get("updatedAt")))
+    at_us = in_us(told_at) if told_at else 0
+    told = {**info, "updatedAt": iso(at_us)} if at_us else info
     meta = {**table(info.get("_meta")), "rekindle": {"isRecorded": False}}
     return Listed((at_us, session_id), {**told, "_meta": meta})
 

@@ -8,6 +8,7 @@ import html
 from collections.abc import Iterable, Iterator
 
 from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.times import iso
 from rekindle.core.titles import shorten
 from rekindle.core.transcript import Transcript
 from rekindle.export.parts import (
@@ -23,7 +24,7 @@ from rekindle.export.parts import (
     pretty,
     summary,
 )
-from rekindle.export.plain import iso, one_line, stamp
+from rekindle.export.plain import one_line, stamp
 from rekindle.export.rendering import link_ends, rendered
 from rekindle.export.stylesheet import STYLESHEET
 from rekindle.export.words import HANDOVER, agent, ending, lost, steps

@@ -3,12 +3,11 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, ToolCall, Turn
+from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript
+from rekindle.export.describing import describe, describe_turn
 from rekindle.export.nesting import flattened
-from rekindle.export.plain import iso
 from rekindle.model import Session
 
 # JSON may hold them as they are, but a terminal would obey them, and halves of characters
@@ -44,59 +43,3 @@ def written(value: object, indent: int) -> str:
 def escaped(words: str) -> str:
     """Return JSON that says the same without a character that does more than be shown."""
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", words)
-
-
-def describe(session: Session) -> dict[str, Any]:
-    """Return what is known of a session."""
-    return {
-        "id": session.id,
-        "agentSessionId": session.agent_session_id,
-        "agent": {
-            "name": session.agent.name,
-            "version": session.agent.version,
-            "command": list(session.agent.command),
-        },
-        "cwd": session.cwd,
-        "additionalDirectories": list(session.directories),
-        "title": session.title,
-        "titleSource": session.title_source,
-        "createdAt": iso(session.created_us),
-        "updatedAt": iso(session.updated_us),
-        "parentId": session.parent_id,
-        "archivedAt": iso(session.archived_us) if session.archived_us else None,
-        "deletedAt": iso(session.deleted_us) if session.deleted_us else None,
-        "turns": session.turns,
-        "messages": session.messages,
-        "entries": session.last_seq,
-    }
-
-
-def describe_turn(turn: Turn) -> dict[str, Any]:
-    """Return a turn."""
-    return {
-        "turn": turn.number,
-        "at": iso(turn.at_us),
-        "endedAt": iso(turn.ended_us) if turn.ended_us else None,
-        "stopReason": turn.stop_reason,
-        "error": turn.error,
-        "items": [_describe_item(item) for item in turn.items],
-    }
-
-
-def _describe_item(item: Item) -> dict[str, Any]:
-    at = {"at": iso(item.at_us)}
-    match item:
-        case Message():
-            kind = {"type": "message", "role": item.role, "messageId": item.id}
-            return {**kind, "content": item.blocks, **at}
-        case ToolCall():
-            kind = {"type": "tool_call", "toolCallId": item.id, "permission": item.outcome}
-            return {**item.fields, **kind, **at}
-        case Plan():
-            return {"type": "plan", "entries": item.entries, **at}
-        case Other():
-            return {"type": "update", "update": item.update, **at}
-        case Handover():
-            return {"type": "handover", **at}
-        case Gap():
-            return {"type": "gap", "lostEntries": item.lost, **at}

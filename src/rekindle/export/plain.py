@@ -23,11 +23,6 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
-def iso(at_us: int) -> str:
-    """Write a time as RFC 3339, in UTC."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds")
-
-
 def stamp(at_us: int) -> str:
     """Write a time for people, wherever they are."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -46,15 +46,12 @@ Ctrl-C cancels the turn, and once more leaves. Ctrl-D or /quit leaves."""
 class Chat:
     """One chat, from the start of the agent to its end."""
 
-    def __init__(
-        self, place: Place, paper: Terminal, detail: Detail, record: Transcript, *, no_color: bool
-    ) -> None:
+    def __init__(self, place: Place, paper: Terminal, detail: Detail, record: Transcript) -> None:
         self._place = place
         self._paper = paper
         self._detail = detail
         self._record = record
         """What was said before."""
-        self._no_color = no_color
         self._keyboard = Keyboard()
         self._live = Live(paper, detail, self._terminals)
         self._session: Session | None = None
@@ -113,7 +110,7 @@ class Chat:
         session = await self._place.open(agent)
         self._session = session
         self._paper.unhint()
-        line = Line(self._said(), self._commands, no_color=self._no_color)
+        line = Line(self._said(), self._commands)
         try:
             while (words := await self._typed(line)) is not None:
                 if words == "/help":

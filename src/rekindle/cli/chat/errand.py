@@ -10,7 +10,6 @@ from rekindle.cli.chat.asking import about, allow, ask
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.opening import Place, reason
-from rekindle.cli.describing import turn_as_json
 from rekindle.cli.live import Live
 from rekindle.cli.pieces import FOLDED, handover, stopped
 from rekindle.cli.words import print_json, printable
@@ -25,6 +24,7 @@ from rekindle.client import (
     Turn,
 )
 from rekindle.core import items
+from rekindle.export.describing import describe_turn
 
 if TYPE_CHECKING:
     from rekindle.cli.pretty_paper import Terminal
@@ -128,7 +128,7 @@ def print_of(arguments: argparse.Namespace) -> Print:
     from rekindle.cli.pretty import make_console
     from rekindle.cli.pretty_paper import Terminal
 
-    return _Pretty(Terminal(make_console(no_color=arguments.no_color)))
+    return _Pretty(Terminal(make_console()))
 
 
 class _Text:
@@ -169,7 +169,7 @@ class _Json:
 
     def end(self, session: Session, turn: items.Turn) -> None:
         """Print the turn."""
-        whole: dict[str, Any] = {"sessionId": session.id, **turn_as_json(turn)}
+        whole: dict[str, Any] = {"sessionId": session.id, **describe_turn(turn)}
         # Only what happens here is known here, and not how many turns there were before.
         del whole["turn"]
         print_json(whole)

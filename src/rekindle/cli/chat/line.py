@@ -11,6 +11,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from rekindle.cli.pretty import PROMPT
+from rekindle.cli.terminal import is_painted
 from rekindle.cli.words import one_line
 from rekindle.client import Command
 
@@ -21,9 +22,7 @@ _ROWS_FOR_COMPLETIONS = 6
 class Line:
     """Reads what the user says, prompt by prompt."""
 
-    def __init__(
-        self, said: Sequence[str], commands: Callable[[], Iterable[Command]], *, no_color: bool
-    ) -> None:
+    def __init__(self, said: Sequence[str], commands: Callable[[], Iterable[Command]]) -> None:
         history = InMemoryHistory()
         for words in said:
             history.append_string(words)
@@ -36,7 +35,7 @@ class Line:
             complete_while_typing=True,
             key_bindings=_bindings(),
             style=_STYLE,
-            color_depth=ColorDepth.DEPTH_1_BIT if no_color else None,
+            color_depth=None if is_painted() else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=_ROWS_FOR_COMPLETIONS,
         )
 

@@ -37,6 +37,6 @@ def chat(arguments: argparse.Namespace, place: Place, record: Transcript) -> int
     from rekindle.cli.pretty import make_console
     from rekindle.cli.pretty_paper import Terminal
 
-    paper = Terminal(make_console(no_color=arguments.no_color))
-    talk = Chat(place, paper, detail_of(arguments), record, no_color=arguments.no_color)
+    paper = Terminal(make_console())
+    talk = Chat(place, paper, detail_of(arguments), record)
     return asyncio.run(talk.run(max(0, getattr(arguments, "history", 0))))

@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Iterator
 
 from rekindle.cli.checks import Finding, some
-from rekindle.cli.words import age, agent_name, iso, one_line
+from rekindle.cli.words import age, agent_name, one_line
+from rekindle.core.times import iso
 from rekindle.store.examining import AgentSeen, Examination
 
 _WAYS = {

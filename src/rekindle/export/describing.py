@@ -1,0 +1,64 @@
+"""Sessions, turns and items as plain data; docs/json.md tells what each name means."""
+
+from typing import Any
+
+from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, ToolCall, Turn
+from rekindle.core.times import iso
+from rekindle.model import Session
+
+
+def describe(session: Session) -> dict[str, Any]:
+    """Return what is known of a session."""
+    return {
+        "id": session.id,
+        "agentSessionId": session.agent_session_id,
+        "agent": {
+            "name": session.agent.name,
+            "version": session.agent.version,
+            "command": list(session.agent.command),
+        },
+        "cwd": session.cwd,
+        "additionalDirectories": list(session.directories),
+        "title": session.title,
+        "titleSource": session.title_source,
+        "createdAt": iso(session.created_us),
+        "updatedAt": iso(session.updated_us),
+        "parentId": session.parent_id,
+        "archivedAt": iso(session.archived_us) if session.archived_us else None,
+        "deletedAt": iso(session.deleted_us) if session.deleted_us else None,
+        "turns": session.turns,
+        "messages": session.messages,
+        "entries": session.last_seq,
+    }
+
+
+def describe_turn(turn: Turn) -> dict[str, Any]:
+    """Return a turn."""
+    return {
+        "turn": turn.number,
+        "at": iso(turn.at_us),
+        "endedAt": iso(turn.ended_us) if turn.ended_us else None,
+        "stopReason": turn.stop_reason,
+        "error": turn.error,
+        "items": [_describe_item(item) for item in turn.items],
+    }
+
+
+def _describe_item(item: Item) -> dict[str, Any]:
+    at = {"at": iso(item.at_us)}
+    match item:
+        case Message() if "rekindle" not in item.meta:
+            kind = {"type": "message", "role": item.role, "messageId": item.id}
+            return {**kind, "content": item.blocks, **at}
+        case ToolCall():
+            kind = {"type": "tool_call", "toolCallId": item.id, "permission": item.outcome}
+            return {**item.fields, **kind, **at}
+        case Plan():
+            return {"type": "plan", "entries": item.entries, **at}
+        case Other():
+            return {"type": "update", "update": item.update, **at}
+        # A client is told of one by a message.
+        case Handover() | Message():
+            return {"type": "handover", **at}
+        case Gap():
+            return {"type": "gap", "lostEntries": item.lost, **at}

@@ -1,0 +1,26 @@
+"""Times that are written are read again, and odd ones are no time."""
+
+from hypothesis import given, strategies as st
+
+from rekindle.core.times import in_us, iso, read_iso
+
+
+@given(st.integers(-60_000_000_000_000, 4_000_000_000_000))
+def test_times_are_read_as_they_were_written(at_ms: int) -> None:
+    told = read_iso(iso(at_ms * 1000))
+    assert told is not None
+    assert in_us(told) == at_ms * 1000
+
+
+def test_a_time_without_a_zone_is_taken_as_utc() -> None:
+    assert read_iso("2026-01-01T00:00:00") == read_iso("2026-01-01T01:00:00+01:00")
+
+
+def test_a_time_that_is_none_is_no_fault() -> None:
+    assert read_iso("soon") is read_iso(None) is None
+
+
+def test_the_first_of_times_has_a_place_before_ours() -> None:
+    told = read_iso("0001-01-01T00:00:00+14:00")
+    assert told is not None
+    assert in_us(told) < 0
