@@ -76,11 +76,18 @@ class AgentGone(ClientError):
     """The agent has ended, or hung up, before it answered.
 
     `exit_code` is what a shell would give, and None if the process is still there; `signal` is
-    the name of the one that killed it; `stderr` has the last lines that it wrote there.
+    the name of the one that killed it; `stderr` has the last lines that it wrote there. Where it
+    is not final, Rekindle starts the agent again with the next request.
     """
 
     def __init__(
-        self, method: str, exit_code: int | None, signal: str | None, stderr: Sequence[str]
+        self,
+        method: str,
+        exit_code: int | None,
+        signal: str | None,
+        stderr: Sequence[str],
+        *,
+        is_final: bool = True,
     ) -> None:
         how = "hung up" if exit_code is None else f"exited with {exit_code}"
         how = f"was killed by {signal}" if signal else how
@@ -90,6 +97,7 @@ class AgentGone(ClientError):
         self.exit_code = exit_code
         self.signal = signal
         self.stderr = tuple(stderr)
+        self.is_final = is_final
 
 
 class BadAnswer(ClientError):
@@ -109,10 +117,12 @@ class NotOffered(ClientError):
 
 
 class SessionBusy(ClientError):
-    """A turn of the session is still running."""
+    """A turn of the session is still running, or the session is just being opened."""
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id} has a running turn: wait for its end, or cancel it")
+    def __init__(
+        self, session_id: str, why: str = "has a running turn: wait for its end, or cancel it"
+    ) -> None:
+        super().__init__(f"session {session_id} {why}")
         self.session_id = session_id
 
 

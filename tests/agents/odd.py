@@ -108,6 +108,25 @@ def crossing(_: str) -> None:
     say("on time")
 
 
+def already_at_work(_: str) -> None:
+    """Take the next prompt into what is done already, and say no more than that it is done."""
+    tell("state_update", state="idle", stopReason="end_turn")
+    tell("state_update", state="running")
+
+
+def taken_in(_: str) -> None:
+    say("taken in")
+
+
+def withdrawn(_: str) -> None:
+    """Take a question back, and say what the client makes of it."""
+    options = [{"optionId": "o", "name": "o", "kind": "allow_once"}]
+    params = {"sessionId": SESSION, "toolCall": {"toolCallId": "t"}, "options": options}
+    send(id="asked", method="session/request_permission", params=params)
+    send(method="$/cancel_request", params={"requestId": "asked"})
+    say(json.dumps({k: v for k, v in json.loads(next(lines)).items() if k in {"result", "error"}}))
+
+
 def hang_up(_: str) -> None:
     os.close(1)
     time.sleep(60)
@@ -160,6 +179,29 @@ def only_always(_: str) -> None:
     say(json.dumps(permission(["allow_always", "reject_always"])["result"]["outcome"]))
 
 
+def no_allow(_: str) -> None:
+    say(json.dumps(permission(["reject_once"])["result"]["outcome"]))
+
+
+def odd_choices(_: str) -> None:
+    options = [{"optionId": it, "name": "Odd", "kind": "odd"} for it in (5, None, "fit")]
+    subject: Json = {"toolCall": {"toolCallId": "t"}}
+    answer = ask("session/request_permission", **subject, options=options)
+    say(json.dumps(answer["result"]["outcome"]))
+
+
+def ask_when_cancelled(_: str) -> None:
+    say("working")
+    assert json.loads(next(lines))["method"] == "session/cancel"
+    say(json.dumps(permission(["allow_once"])["result"]["outcome"]))
+
+
+def both_names(_: str) -> None:
+    """Answer as libraries do that leave no name out."""
+    send(id=last_id, error=None, result={"stopReason": "end_turn"})
+    sys.exit()
+
+
 def no_reject(_: str) -> None:
     say(json.dumps(permission(["allow_once"])["result"]["outcome"]))
 
@@ -174,10 +216,14 @@ def begin(request: Json) -> None:
     name, _, rest = words.partition(" ")
     if VERSION > 1:
         send(id=request["id"], result={"messageId": "u"})
-        if name != "crossing":
+        if name not in {"crossing", "taken_in"}:
             tell("state_update", state="running")
     globals()[name](rest)
-    if VERSION > 1:
+    if name == "taken_in":
+        tell("state_update", state="idle")
+    elif name == "already_at_work":
+        return
+    elif VERSION > 1:
         tell("state_update", state="idle", stopReason="end_turn")
     else:
         send(id=request["id"], result={"stopReason": "end_turn"})

@@ -1,5 +1,6 @@
 """What agents do that no client expects, and what clients ask that agents do not offer."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from rekindle.client import (
     Role,
     Said,
     Session,
+    SessionBusy,
     UsageError,
     connect,
 )
@@ -298,7 +300,7 @@ async def test_logging_in(tmp_path: Path) -> None:
         assert (method.id, method.name, method.type) == ("login", "Log in", "agent")
         await agent.authenticate(method.id)
         assert await agent.new(".")
-        with pytest.raises(AgentRefused, match="logout"):
+        with pytest.raises(NotOffered, match="logging out"):
             await agent.logout()
 
 
@@ -324,3 +326,83 @@ async def test_an_answer_without_what_was_asked_for_is_named() -> None:
         assert agent.protocol == 1
         with pytest.raises(BadAnswer, match="answered session/new without a sessionId"):
             await agent.new(".")
+
+
+async def test_a_prompt_that_is_taken_into_work_that_goes_on_ends_with_it() -> None:
+    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+        session = await agent.new(".")
+        await session.ask("already_at_work")
+        await session.ask("taken_in")
+        assert session.transcript.turns[-1].ended_us
+
+
+async def test_an_answer_may_have_both_names() -> None:
+    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+        assert await (await agent.new(".")).prompt("both_names") == "end_turn"
+
+
+async def test_a_session_that_comes_too_late_is_closed(tmp_path: Path) -> None:
+    async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as agent:
+        making = asyncio.create_task(agent.new("."))
+        await asyncio.sleep(0)
+        making.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await making
+        while not (found := [it async for it in agent.sessions(".")]):
+            pass
+        (info,) = found
+        # Another connection can only have it if this one has let go of it.
+        async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as other:
+            assert await other.resume(info.id, ".")
+
+
+async def test_a_session_is_opened_once_at_a_time(tmp_path: Path) -> None:
+    async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as agent:
+        session = await agent.new(".")
+        await session.ask("Hello")
+        first, second = await asyncio.gather(
+            agent.load(session.id, "."), agent.load(session.id, "."), return_exceptions=True
+        )
+        assert isinstance(second, SessionBusy)
+        assert "is being opened already" in str(second)
+        assert isinstance(first, Session)
+        assert first.is_open
+        assert len(words_of(first)) == len(words_of(session))
+
+
+@pytest.mark.parametrize("prompt", [{"type": "text", "text": "x"}, b"x", [5], [], [b"x"]])
+async def test_what_is_no_prompt_is_not_sent(prompt: Any) -> None:  # noqa: ANN401 - what a user may get wrong
+    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+        session = await agent.new(".")
+        with pytest.raises(UsageError):
+            session.prompt(prompt)
+        assert session.history == []
+
+
+@pytest.mark.parametrize(("version", "kind"), [(1, "http"), (1, "sse"), (2, "stdio"), (2, "http")])
+async def test_servers_of_a_kind_that_is_not_offered_are_not_sent(version: int, kind: str) -> None:
+    server = {"type": kind, "name": "x", "command": "x", "url": "x"}
+    async with connect([*ODD, str(version)], behind_rekindle=False, protocol=version) as agent:
+        with pytest.raises(NotOffered, match=f"MCP servers by {kind}"):
+            await agent.new(".", mcp_servers=[server])
+
+
+async def test_a_folder_is_spelled_as_editors_spell_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as agent:
+        session = await agent.new("..")
+        assert session.cwd == str(tmp_path)
+
+
+async def test_that_nothing_is_recorded_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+    async with connect([*EXAMPLE_AGENT], store="/dev/null/s.db", on_notice=told.append) as agent:
+        await (await agent.new(".")).ask("Hello")
+    assert any("/dev/null/s.db" in words for words in told)
+    assert caplog.records == []
+    async with connect([*EXAMPLE_AGENT], store="/dev/null/s.db") as agent:
+        await (await agent.new(".")).ask("Hello")
+    assert any("/dev/null/s.db" in record.getMessage() for record in caplog.records)

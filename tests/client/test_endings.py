@@ -15,7 +15,6 @@ from acp import EXAMPLE_AGENT, is_running
 from rekindle.client import (
     AgentGone,
     AgentNotStarted,
-    AgentRefused,
     Event,
     Said,
     Turn,
@@ -103,8 +102,9 @@ async def test_behind_rekindle_a_dead_agent_is_started_again(tmp_path: Path) -> 
     async with connect(EXAMPLE_AGENT, store=tmp_path / "s.db") as agent:
         session = await agent.new(".")
         await session.ask("My name is Ada.")
-        with pytest.raises(AgentRefused, match="exited with 3"):
+        with pytest.raises(AgentGone, match="exited with 3") as caught:
             await session.ask("crash")
+        assert (caught.value.exit_code, caught.value.is_final) == (3, False)
         assert await session.ask("what did I say first?") == "You said first: My name is Ada."
 
 
@@ -201,10 +201,16 @@ async def test_what_cannot_be_started_is_named() -> None:
     with pytest.raises(AgentNotStarted, match="no-such-agent"):
         async with connect(["no-such-agent"], behind_rekindle=False):
             pass
-    with pytest.raises(AgentGone, match="no-such-agent") as caught:
+    with pytest.raises(AgentNotStarted, match=r"^command not found: no-such-agent") as caught:
         async with connect(["no-such-agent"]):
             pass
     assert caught.value.exit_code == 127
+    with pytest.raises(UsageError, match="--frobnicate"):
+        async with connect(["true"], options=["--frobnicate"]):
+            pass
+    with pytest.raises(AgentGone, match="exited with 127 before it"):
+        async with connect(["sh", "-c", "read line; exit 127"]):
+            pass
     with pytest.raises(AgentGone, match="exited with 5 before it answered initialize: oh no"):
         async with connect(["sh", "-c", "echo oh no >&2; exit 5"], behind_rekindle=False):
             pass

@@ -13,10 +13,8 @@ from rekindle.client import (
     Called,
     OnPermission,
     Question,
-    Said,
     Session,
     ToolCall,
-    UsageError,
     connect,
 )
 
@@ -153,27 +151,3 @@ async def test_a_question_that_is_withdrawn_is_thought_about_no_more(start: Star
         assert await session.ask("withdraw") == "-32800"
         # Perhaps it was withdrawn before there was the time to think of it.
         assert thoughts in ([], ["begun", "ended"])
-
-
-async def test_choices_that_are_not_there_are_not_made(start: Start) -> None:
-    del start
-    odd = [sys.executable, ODD, "1"]
-    raised: list[str] = []
-
-    def try_all(question: Question) -> None:
-        for attempt in (question.allow, lambda: question.choose("nonsense")):
-            try:
-                attempt()
-            except UsageError as error:
-                raised.append(str(error))
-        question.reject()
-
-    async with connect(odd, behind_rekindle=False, on_permission=try_all) as agent:
-        session = await agent.new(".")
-        assert '"the-reject_always"' in await session.ask("only_always")
-        assert "offers no allow_once" in raised[0]
-        assert "there are the-allow_always, the-reject_always" in raised[1]
-    async with connect(odd, behind_rekindle=False) as agent:
-        session = await agent.new(".")
-        said = [it.text async for it in session.prompt("no_reject") if isinstance(it, Said)]
-        assert said == ['{"outcome": "cancelled"}']

@@ -356,3 +356,29 @@ def test_a_prompt_that_waits_begins_its_turn_when_it_is_said_back() -> None:
     assert [len(turn.items) for turn in transcript.turns] == [2]
     transcript.add(entry(Kind.ECHO, {"params": {"update": echo}}, 2))
     assert said(transcript)[1:] == [[("user", "u2", "B")]]
+
+
+def test_what_was_said_under_an_id_is_found_by_it() -> None:
+    transcript = fold([prompt("Go"), chunk("One", messageId="m"), chunk("Two", messageId="n")])
+    message = transcript.message(Role.AGENT, "n")
+    assert message is not None
+    assert message.text == "Two"
+    assert transcript.message(Role.THOUGHT, "n") is None
+    assert transcript.message(Role.AGENT, None) is None
+
+
+def test_the_call_or_plan_that_changed_last_is_known() -> None:
+    transcript = Transcript()
+    transcript.add(update("tool_call", toolCallId="t", title="One"))
+    call = transcript.latest
+    assert isinstance(call, ToolCall)
+    transcript.add(update("plan", entries=[]))
+    assert isinstance(transcript.latest, Plan)
+    transcript.add(update("tool_call_update", toolCallId="t", title="Two"))
+    assert transcript.latest is call
+
+
+def test_an_answer_may_have_both_names() -> None:
+    both = {"id": 1, "error": None, "result": {"stopReason": "end_turn"}}
+    (turn,) = fold([prompt("Go"), entry(Kind.ANSWER, both)]).turns
+    assert (turn.stop_reason, turn.error) == ("end_turn", None)

@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 
 from rekindle.cli.arguments import split_at_dashes
-from rekindle.errors import RekindleError, UsageError
+from rekindle.errors import AgentNotStarted, RekindleError, UsageError
 
 FAILURE = 1
 USAGE = 2
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (RekindleError, OSError) as error:
-        return _fail(error, getattr(error, "exit_code", FAILURE))
+        return _fail(error, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise

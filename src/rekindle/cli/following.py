@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rekindle.cli.live import Live
 from rekindle.cli.looks import detail_of, live_paper
 from rekindle.cli.pieces import Piece, heading, turn_pieces
-from rekindle.client.events import Called, Event, Seam, Watch, changed_item
+from rekindle.client.events import Called, Event, Seam, Watch, latest_change
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript
 from rekindle.model import Entry, Kind, Session
@@ -88,7 +88,7 @@ class Follower:
             event = watch.event(entry.seq)
             event = self._seam.mend(event) if event is not None else None
         elif entry.kind is Kind.PERMISSION:
-            event = changed_item(self._transcript, entry.seq)
+            event = latest_change(self._transcript, entry.seq)
             self._ask(event)
             return
         elif entry.kind in {Kind.HANDOVER, Kind.GAP}:

@@ -34,6 +34,7 @@ class Agent:
         self._greeting = greeting
         self._sessions = sessions
         self._context = sessions.context(greeting, on_permission)
+        self._opening: set[str] = set()
 
     def __repr__(self) -> str:
         return f"Agent({self._greeting.name!r}, protocol={self.protocol})"
@@ -155,24 +156,39 @@ class Agent:
 
     async def _make(self, method: str, params: Json) -> Session:
         opened: list[Session] = []
+        is_wanted = True
 
         def open_it(answer: Answer) -> None:
             session_id = text(answer.result.get("sessionId"))
             if session_id is None:
                 raise BadAnswer(method, "a sessionId")
+            if not is_wanted:
+                self._let_go(session_id)
+                return
             session = Session(session_id, params["cwd"], self._context)
             self._sessions.add(session)
             session.begin(answer)
             opened.append(session)
 
-        with self._sessions.making():
-            await self._rpc.call(method, params, open_it)
+        try:
+            with self._sessions.making():
+                await self._rpc.call(method, params, open_it)
+        finally:
+            is_wanted = False
         return opened[0]
+
+    def _let_go(self, session_id: str) -> None:
+        """Close a session that was made too late for whoever wanted it."""
+        if self.offers("close"):
+            self._rpc.ask(methods.CLOSE, {"sessionId": session_id}, lambda _: None)
 
     async def _open(self, method: str, session_id: str, setup: Json) -> Session:
         before = self._sessions.get(session_id)
         if before is not None and before.turn is not None:
             raise SessionBusy(session_id)
+        if session_id in self._opening:
+            raise SessionBusy(session_id, "is being opened already: wait for that")
+        self._opening.add(session_id)
         session = Session(session_id, setup["cwd"], self._context)
         self._sessions.add(session)
         try:
@@ -182,6 +198,8 @@ class Agent:
             if before is not None:
                 self._sessions.add(before)
             raise
+        finally:
+            self._opening.discard(session_id)
         if before is not None:
             before.leave()
         return session
@@ -198,7 +216,8 @@ class Agent:
         await self._rpc.call(method, {"methodId": method_id})
 
     async def logout(self) -> None:
-        """Log out. Raises AgentRefused, AgentGone."""
+        """Log out. Raises NotOffered, AgentRefused, AgentGone."""
+        self._context.check("logout", "logging out")
         await self._rpc.call(methods.LOGOUT if self.protocol == 1 else methods.AUTH_LOGOUT, {})
 
     # -- parameters ---------------------------------------------------------------------
@@ -209,8 +228,8 @@ class Agent:
     def _setup(self, cwd: Folder, mcp_servers: Servers, directories: Iterable[Folder]) -> Json:
         servers = [dict(server) for server in mcp_servers]
         more = [absolute(folder) for folder in directories]
-        if any(server.get("type") == "http" for server in servers):
-            self._context.check("http", "MCP servers by http")
+        for kind in [str(server.get("type", "stdio")) for server in servers]:
+            self._context.check(kind, f"MCP servers by {kind}")
         to_its_version = servers_to_v1 if self.protocol == 1 else servers_to_v2
         setup: Json = {"cwd": absolute(cwd), "mcpServers": to_its_version(servers)}
         if more:
@@ -222,7 +241,7 @@ class Agent:
 def absolute(folder: Folder) -> str:
     """Return a folder's absolute path, spelled as it was. Raises UsageError if there is none."""
     try:
-        path = str(Path(folder).expanduser().absolute())
+        path = os.path.abspath(Path(folder).expanduser())  # noqa: PTH100 - links stay, .. goes
         path.encode()
     except (RuntimeError, OSError, UnicodeEncodeError) as error:
         raise UsageError(f"the folder {os.fspath(folder)!r} leads nowhere: {error}") from error

@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from rekindle.client.events import Asked, Called, changed_item
+from rekindle.client.events import Asked, Called, latest_change
 from rekindle.client.questions import OnPermission, Question
 from rekindle.client.record import Record
 from rekindle.client.rpc import Rpc
 from rekindle.client.turn import Turn
-from rekindle.client.values import as_permission
-from rekindle.core.translate.permissions import question_to_v2
+from rekindle.client.values import as_choices
+from rekindle.core.translate.permissions import CANCELLED, question_to_v2
 from rekindle.model import Kind, Side
 from rekindle.wire.envelope import REQUEST_CANCELLED, members, request_key, rows, table, text
 
@@ -40,6 +40,10 @@ class Asking:
         seq = self._record.note(Side.AGENT, Kind.PERMISSION, line)
         question = self._question(seq, line)
         self._open[seq] = _Open(request_id, question)
+        if turn is not None and turn.is_cancelled:
+            # It has crossed with that. Nobody who was stopped may still be allowed something.
+            question.cancel()
+            return
         if self._on_permission is not None:
             self._consult(self._open[seq], self._on_permission, turn)
         elif turn is None:
@@ -60,18 +64,24 @@ class Asking:
             if request_key(asked.request_id) == key:
                 del self._open[seq]
                 asked.question.is_answered = True
-                line = self._rpc.refuse(asked.request_id, REQUEST_CANCELLED, "withdrawn")
+                line = self._answer_withdrawn(asked.request_id)
                 self._record.note(Side.CLIENT, Kind.OUTCOME, line)
                 _stop(asked)
+
+    def _answer_withdrawn(self, request_id: Raw) -> bytes:
+        # From version 2 on there is an outcome for it.
+        if self._record.protocol > 1:
+            return self._rpc.answer(request_id, CANCELLED)
+        return self._rpc.refuse(request_id, REQUEST_CANCELLED, "withdrawn")
 
     def _question(self, seq: int, line: bytes) -> Question:
         params = table(table(members(line)).get("params"))
         told = question_to_v2(params) if "toolCall" in params else params
-        changed = changed_item(self._record.transcript, seq)
+        changed = latest_change(self._record.transcript, seq)
         return Question(
             title=text(told.get("title")) or "",
             call=changed.call if isinstance(changed, Called) else None,
-            choices=tuple(as_permission(table(it)) for it in rows(told.get("options"))),
+            choices=as_choices(rows(told.get("options"))),
             params=params,
             answer=lambda choice_id: self._answer(seq, choice_id),
         )

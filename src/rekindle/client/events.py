@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rekindle.client.questions import Question
 from rekindle.client.values import Other, Plan, ToolCall, as_plan, as_tool_call
 from rekindle.core import items
-from rekindle.core.items import Message, Role
+from rekindle.core.items import Role
 from rekindle.core.terminals import decode_bytes
 from rekindle.core.transcript import Transcript
 from rekindle.wire.envelope import rows, table, text
@@ -150,12 +150,8 @@ class Watch:
         is_whole = self._kind in _SPEECH and not self._kind.endswith("_chunk")
         if not is_whole or "content" not in self._update:
             return ""
-        role = _SPEECH[self._kind][1]
-        for turn in reversed(self._transcript.turns):
-            for item in reversed(turn.items):
-                if isinstance(item, Message) and (item.role, item.id) == (role, self._message_id):
-                    return item.text
-        return ""
+        message = self._transcript.message(_SPEECH[self._kind][1], self._message_id)
+        return message.text if message is not None else ""
 
     def event(self, seq: int) -> Event | None:
         """Return what happened, once the update is folded as that entry; None if nothing did."""
@@ -168,7 +164,7 @@ class Watch:
         if kind in _STATES and (kind != "session_info_update" or "title" in update):
             return Changed(_STATES[kind])
         if kind in _CALLS or kind in {"plan", "plan_update"}:
-            return changed_item(self._transcript, seq) or Other(update)
+            return latest_change(self._transcript, seq) or Other(update)
         return Other(update) if kind != "state_update" else None
 
     def _speech(self) -> Event | None:
@@ -190,12 +186,12 @@ class Watch:
         )
 
 
-def changed_item(transcript: Transcript, seq: int) -> Called | Planned | None:
-    """Return the tool call or plan that an entry has changed."""
-    for turn in reversed(transcript.turns):
-        for item in reversed(turn.items):
-            if isinstance(item, items.ToolCall) and item.last_seq == seq:
-                return Called(as_tool_call(item))
-            if isinstance(item, items.Plan) and item.last_seq == seq:
-                return Planned(as_plan(item))
-    return None
+def latest_change(transcript: Transcript, seq: int) -> Called | Planned | None:
+    """Return the tool call or plan that the entry which was folded last has changed."""
+    match transcript.latest:
+        case items.ToolCall(last_seq=changed) as call if changed == seq:
+            return Called(as_tool_call(call))
+        case items.Plan(last_seq=changed) as plan if changed == seq:
+            return Planned(as_plan(plan))
+        case _:
+            return None

@@ -21,10 +21,12 @@ VERSIONS = (1, 2)
 Offer = Literal[
     "list", "load", "resume", "fork", "close", "delete",
     "image", "audio", "embeddedContext",
-    "stdio", "http",
+    "stdio", "http", "sse",
+    "logout",
     "additionalDirectories",
 ]  # fmt: skip
-"""What an agent may offer: methods; what prompts may hold; kinds of MCP servers; more folders."""
+"""What an agent may offer: methods; what prompts may hold; kinds of MCP servers; logging out;
+more folders."""
 
 # This client has neither files nor terminals to offer.
 _CAPABILITIES_V1: Json = {
@@ -90,6 +92,9 @@ def _read(result: Json, command: tuple[str, ...]) -> Greeting:
         offered |= {name for name, it in table(session.get(part)).items() if it is not None}
     if session.get("additionalDirectories") is not None:
         offered.add("additionalDirectories")
+    offered |= _only_in_v1(table(result.get("agentCapabilities"))) if own.protocol == 1 else set()
+    if own.protocol > 1 and rows(result.get("authMethods")):
+        offered.add("logout")
     return Greeting(
         protocol=own.protocol,
         identity=AgentIdentity(name=own.name, version=own.version, command=command),
@@ -97,3 +102,10 @@ def _read(result: Json, command: tuple[str, ...]) -> Greeting:
         offered=frozenset(offered),
         auth_methods=tuple(as_auth_method(table(it)) for it in rows(told.get("authMethods"))),
     )
+
+
+def _only_in_v1(told: Json) -> set[str]:
+    """Return what version 1 says of itself in a way of its own."""
+    takes_sse = table(told.get("mcpCapabilities")).get("sse") is True
+    can_log_out = table(told.get("auth")).get("logout") is not None
+    return {name for name, has_it in (("sse", takes_sse), ("logout", can_log_out)) if has_it}

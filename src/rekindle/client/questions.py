@@ -40,13 +40,22 @@ class Question:
             raise UsageError(f"no choice {own_id!r}: there are {', '.join(known)}")
         self._settle(own_id)
 
+    @property
+    def can_be_allowed(self) -> bool:
+        """Whether one of the choices says yes."""
+        return any((choice.kind or "").startswith("allow") for choice in self.choices)
+
     def allow(self, *, always: bool = False) -> None:
-        """Allow it, this time or always. Raises UsageError if that is no choice."""
-        kind = "allow_always" if always else "allow_once"
-        choice = self._of_kind(kind)
+        """Allow it, this time or always; the other way if the agent has only that.
+
+        If no choice says yes, it is rejected.
+        """
+        first, second = ("allow_always", "allow_once") if always else ("allow_once", "allow_always")
+        choice = self._of_kind(first) or self._of_kind(second)
         if choice is None:
-            raise UsageError(f"the agent offers no {kind}: {self!r}")
-        self._settle(choice.id)
+            self.reject()
+        else:
+            self._settle(choice.id)
 
     def reject(self) -> None:
         """Do not allow it; by no more than is needed for that."""

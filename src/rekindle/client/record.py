@@ -25,7 +25,7 @@ class Record:
     def __init__(self, protocol: int) -> None:
         self.transcript = Transcript()
         self.last_seq = 0
-        self._protocol = protocol
+        self.protocol = protocol
 
     def note(self, side: Side, kind: Kind, line: bytes) -> int:
         """Fold one more line; return its seq."""
@@ -36,7 +36,7 @@ class Record:
             kind=kind,
             at_us=time.time_ns() // 1000,
             line=line,
-            protocol=self._protocol,
+            protocol=self.protocol,
         )
         self.transcript.add(entry)
         return self.last_seq
@@ -79,7 +79,7 @@ class Record:
         """Tell whether an option stands for the modes of a version 1 agent."""
         own = rows(self._state("config_option_update").get("configOptions"))
         has_it = any(config_id(table(it)) == option.id for it in own)
-        return option.id == MODE and self._protocol == 1 and not has_it
+        return option.id == MODE and self.protocol == 1 and not has_it
 
     def _state(self, kind: str) -> Json:
         return table(self.transcript.state.get(kind))

@@ -26,6 +26,7 @@ from rekindle.wire.envelope import (
     request,
     request_key,
     response,
+    rows,
     split_batch,
     table,
     text,
@@ -164,7 +165,8 @@ class Rpc:
         if asked is None:
             return
         answer = table(members(line))
-        error = _refusal(asked.method, answer["error"]) if "error" in answer else None
+        told = answer.get("error")
+        error = _error(asked.method, table(told)) if told is not None else None
         asked.heed(Answer(line, table(answer.get("result")), error))
 
     def end(self, ended: Ended) -> None:
@@ -183,8 +185,14 @@ def _gone(method: str, ended: Ended) -> AgentGone:
     return AgentGone(method, ended.exit_code, ended.signal, ended.stderr)
 
 
-def _refusal(method: str, error: object) -> AgentRefused:
-    told = table(error)
+def _error(method: str, told: Json) -> ClientError:
+    data = table(told.get("data"))
+    if data.get("agentEnded") is True:
+        # Rekindle says so, and is still there.
+        code, signal = data.get("exitCode"), text(data.get("signal"))
+        words = [it for it in map(text, rows(data.get("stderr"))) if it]
+        exit_code = code if isinstance(code, int) else None
+        return AgentGone(method, exit_code, signal, words, is_final=False)
     code = told.get("code")
     number = code if isinstance(code, int) else INTERNAL_ERROR
     kind = AuthRequired if number == AUTH_REQUIRED else AgentRefused

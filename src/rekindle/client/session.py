@@ -1,7 +1,7 @@
 """An open session: prompting it, setting it, and seeing what comes of that."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from msgspec import Raw, Struct
 
@@ -51,7 +51,7 @@ class Context(Struct, frozen=True):
     on_permission: OnPermission | None
     forget: Callable[["Session"], None]
 
-    def check(self, offer: Offer, what: str, remedy: str = "") -> None:
+    def check(self, offer: Offer | str, what: str, remedy: str = "") -> None:
         """Check that the agent offers something. Raises NotOffered."""
         if offer not in self.agent.offered:
             raise NotOffered(self.agent.name, what, remedy)
@@ -74,7 +74,10 @@ class Session:
         self._seam = Seam()
         self._has_begun = False
         self._is_accepted = False
-        self._is_cancelled = False
+        self._is_at_work = False
+        """What the agent last told of its state, in version 2."""
+        self._was_at_work = False
+        """Whether it was so when it was prompted."""
         self._ending: Json | None = None
 
     def __repr__(self) -> str:
@@ -139,8 +142,8 @@ class Session:
         line = self._rpc.ask(methods.PROMPT, params, self._take_answer)
         self._record.note(Side.CLIENT, Kind.PROMPT, line)
         self._echo = Echo(blocks)
-        self._has_begun = self._is_accepted = self._is_cancelled = False
-        self._ending = None
+        self._has_begun = self._is_accepted = False
+        self._was_at_work, self._ending = self._is_at_work, None
         self.turn = Turn(self.transcript.turns[-1], self._cancel)
         return self.turn
 
@@ -196,8 +199,10 @@ class Session:
             raise SessionClosed(self.id)
 
     def _blocks(self, prompt: Prompt) -> list[Json]:
+        if isinstance(prompt, Mapping | bytes):
+            raise UsageError("a prompt is a text, or a list of texts and content blocks")
         parts = [prompt] if isinstance(prompt, str) else prompt
-        blocks = [{"type": "text", "text": it} if isinstance(it, str) else it for it in parts]
+        blocks = [_block(part) for part in parts]
         if not blocks:
             raise UsageError("the prompt is empty: give a text, or content blocks")
         for kind in (str(block.get("type")) for block in blocks):
@@ -217,7 +222,6 @@ class Session:
         self._record.note(side, kind, line)
 
     def _cancel(self) -> None:
-        self._is_cancelled = True
         self._rpc.notify(methods.CANCEL, {"sessionId": self.id})
         self._asking.cancel()
 
@@ -232,6 +236,8 @@ class Session:
         update = table(table(table(members(line)).get("params")).get("update"))
         kind = text(update.get("sessionUpdate")) or ""
         turn = self.turn
+        if kind == methods.STATE_UPDATE:
+            self._is_at_work = update.get("state") != "idle"
         if turn is None:
             self._note(Side.AGENT, Kind.UPDATE, line)
             return
@@ -270,7 +276,7 @@ class Session:
             self._note(Side.AGENT, Kind.ANSWER, answer.line)
         refusal = answer.error
         if isinstance(refusal, AgentRefused) and refusal.code == REQUEST_CANCELLED:
-            is_ours = self._is_cancelled
+            is_ours = self.turn is not None and self.turn.is_cancelled
             self._end_turn("cancelled" if is_ours else None, None if is_ours else refusal)
         elif refusal is not None:
             self._end_turn(None, refusal)
@@ -284,10 +290,19 @@ class Session:
     def _take_state(self, state: Json) -> None:
         if state.get("state") != "idle":
             self._has_begun, self._ending = True, None
-        elif self._has_begun or (self._is_accepted and "stopReason" in state):
-            # Any other may be the end of something before it, which has crossed with the prompt.
+        elif self._has_begun or self._is_ours(state):
             self._ending = state
             self._end_if_idle()
+
+    def _is_ours(self, state: Json) -> bool:
+        """Tell whether a turn ended that was not seen to begin.
+
+        Else it is the end of something before it, which has crossed with the prompt.
+        """
+        if self._was_at_work:
+            # One that takes the prompt into what it is doing has nothing more to begin.
+            return self._is_accepted
+        return "stopReason" in state
 
     def _end_if_idle(self) -> None:
         if self._ending is None or not self._is_accepted:
@@ -306,3 +321,11 @@ class Session:
         turn, self.turn = self.turn, None
         if turn is not None:
             turn.end(stop_reason, error)
+
+
+def _block(part: object) -> Json:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if not isinstance(part, Mapping):
+        raise UsageError(f"{part!r} is neither text nor a content block")
+    return dict(cast("Mapping[str, Any]", part))

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from rekindle.client.events import Asked, Event, joined
+from rekindle.client.questions import Question
 from rekindle.client.values import Item, as_items
 from rekindle.core import items
 from rekindle.core.items import Role
@@ -60,7 +61,8 @@ class Turn:
     `async for event in turn` tells what happens; `async for update in turn.updates()` tells it
     as the agent does; `await turn` waits for the end and returns the stop reason. All of them
     raise what ended the turn, if that was an error. If nobody iterates over a turn that somebody
-    awaits, questions for permission that are left to its reader are rejected.
+    awaits, or of which somebody takes the updates, questions for permission that are left to its
+    reader are rejected.
     """
 
     def __init__(self, folded: items.Turn, cancel: Callable[[], None]) -> None:
@@ -72,7 +74,11 @@ class Turn:
         self._raw: list[_Feed[Json]] = []
         self._is_over = asyncio.Event()
         self._error: BaseException | None = None
-        self._is_read = False
+        self.is_cancelled = False
+        self._reader: asyncio.Task[object] | None = None
+        """Who iterates over it."""
+        self._questions: list[Question] = []
+        """Those that the reader is to answer."""
         self._is_awaited = False
 
     # -- for whoever prompted -----------------------------------------------------------
@@ -98,6 +104,7 @@ class Turn:
     def cancel(self) -> None:
         """Ask the agent to stop. It still tells how that ends: `await` it for that."""
         if not self.is_over:
+            self.is_cancelled = True
             self._cancel()
 
     def updates(self) -> AsyncIterator[Json]:
@@ -109,7 +116,7 @@ class Turn:
         return feed
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        self._is_read = True
+        self._reader = asyncio.current_task()
         return self._events
 
     def __await__(self) -> Generator[Any, None, str]:
@@ -117,6 +124,9 @@ class Turn:
 
     async def _end(self) -> str:
         self._is_awaited = True
+        if self._reader is asyncio.current_task():
+            # Whoever waits has left the loop.
+            self._reader = None
         if self._is_unread:
             self._drop()
         await self._is_over.wait()
@@ -129,6 +139,8 @@ class Turn:
     def tell(self, event: Event) -> None:
         """Tell what happens."""
         self._events.put(event)
+        if isinstance(event, Asked) and event.is_yours:
+            self._questions.append(event.question)
         if self._is_unread:
             self._drop()
 
@@ -151,11 +163,11 @@ class Turn:
 
     @property
     def _is_unread(self) -> bool:
-        return self._is_awaited and not self._is_read
+        has_reader = self._reader is not None and not self._reader.done()
+        return not has_reader and bool(self._is_awaited or self._raw)
 
     def _drop(self) -> None:
-        dropped = list(self._events.waiting)
         self._events.waiting.clear()
-        for event in dropped:
-            if isinstance(event, Asked) and event.is_yours:
-                event.question.reject()
+        questions, self._questions = self._questions, []
+        for question in questions:
+            question.reject()

@@ -245,8 +245,10 @@ def _choice(told: Json) -> Choice:
     return Choice(id=own_id, name=name, description=text(told.get("description")))
 
 
-def as_permission(told: Json) -> Choice:
-    """Return one of the answers to a question for permission."""
-    own_id = text(told.get("optionId")) or ""
-    name = text(told.get("name")) or own_id
-    return Choice(id=own_id, name=name, kind=text(told.get("kind")))
+def as_choices(options: Iterable[object]) -> tuple[Choice, ...]:
+    """Return the answers to a question for permission that can be given."""
+    return tuple(
+        Choice(id=own_id, name=text(told.get("name")) or own_id, kind=text(told.get("kind")))
+        for told in map(table, options)
+        if (own_id := text(told.get("optionId"))) is not None
+    )

@@ -147,7 +147,7 @@ class Conductor:
             is_too_late = key in self._given_up
             self._given_up.discard(key)
             return is_too_late
-        if message.error is UNSET:
+        if message.error is UNSET or not message.is_refusal:
             result = decode(message.result) if message.result is not UNSET else None
             self._advance(running, Reply(result=result, line=line))
         else:

@@ -159,7 +159,7 @@ def answer_for_client(conn: Connection, live: Live | None, asked: str, line: byt
     """Return the agent's answer to a request of the client's, in the client's version."""
     whole = members(line) or {}
     is_setting = asked in {methods.SET_MODE, methods.SET_CONFIG_OPTION}
-    if live is None or not is_setting or "error" in whole:
+    if live is None or not is_setting or whole.get("error") is not None:
         return line
     result = table(whole.get("result"))
     if conn.client_protocol > 1:
@@ -196,6 +196,6 @@ def question_for_client(conn: Connection, live: Live | None, line: bytes) -> byt
 def outcome_for_agent(conn: Connection, line: bytes) -> bytes:
     """Return the client's answer to such a question in the agent's version."""
     whole = members(line) or {}
-    if conn.agent.own.protocol > 1 or "error" in whole:
+    if conn.agent.own.protocol > 1 or whole.get("error") is not None:
         return line
     return encode({**whole, "result": outcome_to_v1(table(whole.get("result")))})

@@ -10,7 +10,7 @@ from rekindle.core.adopting import adopt
 from rekindle.core.connection import Connection
 from rekindle.core.dialect import opening_for_client, setup_for_agent
 from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
-from rekindle.core.items import Message
+from rekindle.core.items import Message, Role
 from rekindle.core.opening import check_same_folder, opened, unique_id
 from rekindle.core.params import (
     deleted_session,
@@ -23,7 +23,7 @@ from rekindle.core.replay import message_id
 from rekindle.core.restart import awake
 from rekindle.core.restore import PATIENCE_US, Restored, begin, is_same_agent, no_handover
 from rekindle.core.sessions import Hearing
-from rekindle.core.transcript import Transcript, count_messages
+from rekindle.core.transcript import Transcript
 from rekindle.core.written import ready_line, written_opening
 from rekindle.model import NOBODY, Change, Forked, Session, Tallied, Titled, TitleSource
 from rekindle.wire import methods
@@ -119,7 +119,7 @@ def forked(
 ) -> list[Change]:
     """Return what makes a session that begins with another's record up to an entry."""
     title = f"{(parent.title or 'Session').removesuffix(_FORK)}{_FORK}"
-    turns, messages = _count_turns(transcript, until_seq), count_messages(transcript, until_seq)
+    turns, messages = _count_turns(transcript, until_seq), _count_messages(transcript, until_seq)
     return [
         Forked(session_id=fork_id, at_us=at_us, parent_id=parent.id, until_seq=until_seq),
         *_titled(fork_id, at_us, parent, title),
@@ -138,3 +138,11 @@ def _titled(fork_id: str, at_us: int, parent: Session, title: str) -> list[Chang
 
 def _count_turns(transcript: Transcript, until_seq: int) -> int:
     return sum(bool(turn.items) and turn.items[0].seq <= until_seq for turn in transcript.turns)
+
+
+def _count_messages(transcript: Transcript, until_seq: int) -> int:
+    items = [item for turn in transcript.turns for item in turn.items]
+    return sum(
+        isinstance(item, Message) and item.role is not Role.THOUGHT and item.seq <= until_seq
+        for item in items
+    )

@@ -263,7 +263,7 @@ class FromAgent:
             line = with_new_ids(line, live.taken_ids, live.suffix)
         asked = desk.recording.response(Side.AGENT, request_id, message, line)
         if asked is not None and asked.method == methods.PROMPT:
-            self._take_answer_to_prompt(asked, is_error=message.error is not UNSET)
+            self._take_answer_to_prompt(asked, is_error=message.is_refusal)
         if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
             return None
         if asked is not None and desk.conn.is_translating:
@@ -289,7 +289,7 @@ class FromAgent:
             desk.tell(answer_for_client(desk.conn, live, asked.method, line))
             return
         answer = members(line) or {}
-        if desk.conn.client_protocol > 1 or "error" in answer:
+        if desk.conn.client_protocol > 1 or answer.get("error") is not None:
             # A version 2 agent that takes a prompt says so at once, and is not done with it yet.
             desk.end_turn(asked.session_id, answer)
 

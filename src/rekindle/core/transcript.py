@@ -61,6 +61,8 @@ class Transcript:
         """The modes and models there are, as the agent last told them."""
         self.terminals: dict[str, Terminal] = {}
         """What is last known of each terminal."""
+        self.latest: ToolCall | Plan | None = None
+        """The one that was changed last."""
         self._plans: dict[str, Plan] = {}
         self._names: dict[Role, str] = {}
         self._named_message: Message | None = None
@@ -75,6 +77,10 @@ class Transcript:
     def ids(self) -> frozenset[str]:
         """The ids of all messages and tool calls, as they are told."""
         return frozenset(own for _, own in self._used_ids)
+
+    def message(self, role: Role, message_id: str | None) -> Message | None:
+        """Return what was said under an id."""
+        return self._messages.get((role, message_id)) if message_id is not None else None
 
     def add(self, entry: Entry) -> None:
         """Fold one more entry."""
@@ -179,13 +185,14 @@ class Transcript:
         turn = asked or self._turn(entry)
         answer = members(entry.line) or {}
         result = table(answer.get("result"))
+        is_refused = answer.get("error") is not None
         if asked is not None and asked in self._waiting:
-            if "error" in answer:
+            if is_refused:
                 # Refused, and so never part of the conversation.
                 self._waiting.remove(asked)
                 return
             self._begin_prompted(asked)
-        if "error" in answer:
+        if is_refused:
             turn.error = table(answer["error"])
             turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         elif entry.protocol == 1 or "stopReason" in result:
@@ -290,7 +297,7 @@ class Transcript:
             call = ToolCall(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
             self._tool_calls[call_id] = call
             self._turn(entry).items.append(call)
-        call.last_seq = entry.seq
+        call.last_seq, self.latest = entry.seq, call
         told = {k: v for k, v in update.items() if k not in {"sessionUpdate", "toolCallId"}}
         for name in [name for name, value in told.items() if value is None]:
             del told[name]
@@ -320,7 +327,7 @@ class Transcript:
             plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
             self._plans[plan_id] = plan
             self._turn(entry).items.append(plan)
-        plan.last_seq = entry.seq
+        plan.last_seq, self.latest = entry.seq, plan
         plan.entries = rows(told.get("entries"))
         plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "plan"}}
 
@@ -337,7 +344,7 @@ class Transcript:
         if plan is None:
             plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
-        plan.last_seq = entry.seq
+        plan.last_seq, self.latest = entry.seq, plan
         plan.entries = rows(update.get("entries"))
         plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "entries"}}
 
@@ -358,7 +365,7 @@ class Transcript:
         """Take modes and options from an answer, as if they had been told by updates."""
         answer = members(entry.line) or {}
         asked = self._configs.pop(_key(entry), None)
-        if "error" in answer:
+        if answer.get("error") is not None:
             return
         result = table(answer.get("result"))
         mode = text(table(result.get("modes")).get("currentModeId")) or text(asked)
@@ -434,15 +441,6 @@ def fold(entries: Iterable[Entry]) -> Transcript:
         transcript.add(entry)
     transcript.settle()
     return transcript
-
-
-def count_messages(transcript: Transcript, until_seq: int) -> int:
-    """Return how many messages of the user and the agent begin no later than that entry."""
-    items = [item for turn in transcript.turns for item in turn.items]
-    return sum(
-        isinstance(item, Message) and item.role is not Role.THOUGHT and item.seq <= until_seq
-        for item in items
-    )
 
 
 def made_permission_id(message: Envelope | None) -> str:

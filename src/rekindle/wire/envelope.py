@@ -65,6 +65,11 @@ class Message(Struct, gc=False):
         )
 
     @property
+    def is_refusal(self) -> bool:
+        """An answer with an error. Some put both names into every answer, and null into one."""
+        return self.error is not UNSET and bytes(self.error) != b"null"
+
+    @property
     def is_update(self) -> bool:
         """A `session/update` notification."""
         return self.method == UPDATE and self.id is UNSET

@@ -21,6 +21,8 @@ def about(question: Question) -> str:
 
 async def ask(question: Question, live: Live, keyboard: Keyboard) -> None:
     """Let the user choose by a key. What is cancelled meanwhile, is answered already."""
+    if question.is_answered:
+        return
     keyboard.forget()
     if question.call is not None:
         live.unfold(Call(question.call.id, question.call.fields, question.call.outcome))
@@ -51,13 +53,3 @@ def _letters(choices: tuple[Choice, ...]) -> Iterator[tuple[str, Choice]]:
         letter = _LETTERS.get(choice.kind or "")
         if letter is not None:
             yield letter, choice
-
-
-def allow(question: Question) -> None:
-    """Allow it, by no more than is needed."""
-    for kind in ("allow_once", "allow_always"):
-        for choice in question.choices:
-            if choice.kind == kind:
-                question.choose(choice)
-                return
-    question.reject()

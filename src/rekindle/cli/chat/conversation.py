@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rekindle.cli.chat.asking import ask
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.opening import Place, reason
+from rekindle.cli.chat.opening import Place
 from rekindle.cli.live import Live
 from rekindle.cli.pieces import (
     Detail,
@@ -25,7 +25,7 @@ from rekindle.cli.pieces import (
 )
 from rekindle.cli.pretty_paper import Terminal
 from rekindle.cli.words import one_line, short_path
-from rekindle.client import Agent, AgentRefused, Asked, ClientError, Command, Session
+from rekindle.client import Agent, AgentGone, AgentRefused, Asked, ClientError, Command, Session
 from rekindle.client.record import commands_in
 from rekindle.core.items import Message, Role
 from rekindle.core.transcript import Transcript
@@ -155,7 +155,11 @@ class Chat:
                     else:
                         self._live.take(event)
         except AgentRefused as error:
-            self._live.show(failure(reason(error)))
+            self._live.show(failure(error.message))
+        except AgentGone as error:
+            if error.is_final:
+                raise
+            self._live.show(failure(str(error)))
         finally:
             self._paper.unhint()
             self._live.settle()

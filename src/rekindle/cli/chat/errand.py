@@ -6,10 +6,10 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rekindle.cli.chat.asking import about, allow, ask
+from rekindle.cli.chat.asking import about, ask
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.opening import Place, reason
+from rekindle.cli.chat.opening import Place
 from rekindle.cli.live import Live
 from rekindle.cli.pieces import FOLDED, handover, stopped
 from rekindle.cli.words import print_json, printable
@@ -72,7 +72,7 @@ class Errand:
             with self._interrupts.cancelling(turn):
                 await self._hear(turn)
         except AgentRefused as error:
-            raise ClientError(f"the prompt failed: {reason(error)}") from error
+            raise ClientError(f"the prompt failed: {error.message}") from error
         finally:
             self._out.end(session, session.transcript.turns[-1])
             with suppress(ClientError, TimeoutError):
@@ -90,8 +90,13 @@ class Errand:
                 self._out.take(event)
 
     async def _answer(self, question: Question) -> None:
-        if self._is_allowed:
-            allow(question)
+        if question.is_answered:
+            return
+        if self._is_allowed and question.can_be_allowed:
+            question.allow()
+        elif self._is_allowed:
+            question.reject()
+            _complain(f"refused, because no choice allows it: {about(question)}")
         elif sys.stdin.isatty() and sys.stderr.isatty():
             await self._ask(question)
         else:

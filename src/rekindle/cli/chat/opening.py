@@ -3,26 +3,24 @@
 import argparse
 import os
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
 from rekindle.cli.words import one_line, title
-from rekindle.client import Agent, AgentGone, AgentNotStarted, AgentRefused, connect
+from rekindle.client import Agent, connect
 from rekindle.client.session import Session as Open
 from rekindle.core.masking import MASK
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
 from rekindle.model import Session
 from rekindle.store.base import Store
 from rekindle.store.location import locate
-from rekindle.wire.envelope import rows, table, text
 
 Tell = Callable[[str], None]
 """Takes what Rekindle has to say beside the conversation."""
 
 _GRACE = 2.0
-_OURS = "rekindle: "
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -41,21 +39,15 @@ class Place(Struct, frozen=True, kw_only=True):
         Questions for permission are left to whoever reads the turn. Raises AgentNotStarted,
         ClientError.
         """
-        heard = Stderr(tell)
         connecting = connect(
             self.command,
             store=self.store,
             options=("--takeover",) if self.takeover else (),
             on_permission=None,
-            on_stderr=heard.take,
+            on_notice=lambda words: tell(one_line(words)),
             grace=_GRACE,
         )
-        async with AsyncExitStack() as stack:
-            try:
-                agent = await stack.enter_async_context(connecting)
-            except AgentGone as error:
-                raise heard.reason(error) from error
-            heard.begin()
+        async with connecting as agent:
             yield agent
 
     async def open(self, agent: Agent) -> Open:
@@ -66,34 +58,6 @@ class Place(Struct, frozen=True, kw_only=True):
             return await agent.resume(self.session.id, self.cwd)
         except AuthRequired as error:
             raise NotLoggedIn(agent) from error
-
-
-class Stderr:
-    """What is written to stderr: the agent's words are for its author, Rekindle's for the user."""
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._early: list[str] | None = []
-
-    def take(self, line: str) -> None:
-        """Take a line."""
-        if line.startswith(_OURS):
-            words = one_line(line.removeprefix(_OURS))
-            if self._early is None:
-                self._tell(words)
-            else:
-                self._early.append(words)
-
-    def begin(self) -> None:
-        """Tell what there is to tell, now that the agent has started."""
-        early, self._early = self._early or [], None
-        for words in early:
-            self._tell(words)
-
-    def reason(self, error: AgentGone) -> RekindleError:
-        """Return why there is no agent: Rekindle's own words, if it had some."""
-        code = error.exit_code or 1
-        return AgentNotStarted(self._early[-1], code) if self._early else error
 
 
 class NotLoggedIn(RekindleError):
@@ -160,9 +124,3 @@ def _check(store: Store, session: Session, *, takeover: bool) -> None:
             f"the session's folder {where} is gone: `rekindle relocate {own_id} DIR` tells"
             " where it is now"
         )
-
-
-def reason(error: AgentRefused) -> str:
-    """Say why a prompt failed; if the agent has died, with its last words."""
-    last = [text(line) for line in rows(table(error.data).get("stderr"))][-1:]
-    return f"{error.message}{f': {last[0]}' if last and last[0] else ''}"

@@ -11,7 +11,7 @@ _REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", 
 
 def ending_to_v2(answer: Json) -> Json:
     """Return a version 1 agent's answer to a prompt as the state that tells the same."""
-    if "error" in answer:
+    if answer.get("error") is not None:
         return {"state": "idle", "stopReason": "error", "error": _error(answer["error"])}
     reason = text(table(answer.get("result")).get("stopReason")) or "end_turn"
     return {"state": "idle", "stopReason": reason}
