@@ -8,7 +8,7 @@ import sys
 
 from rekindle.client import Message, connect
 
-WORDS = sys.argv[1].lower()
+WORDS = sys.argv[1].lower() if len(sys.argv) > 1 else sys.exit(__doc__)
 AGENT = sys.argv[2:] or [sys.executable, "-m", "rekindle", "example-agent"]
 
 

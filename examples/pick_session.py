@@ -22,7 +22,8 @@ async def pick(agent: Agent) -> Session:
     """Return the session that the user wants."""
     sessions = [info async for info in agent.sessions()]
     for number, info in enumerate(sessions):
-        print(f"  {number}  {info.updated_at:%Y-%m-%d %H:%M}  {info.title or '(no title)'}")
+        when = f"{info.updated_at:%Y-%m-%d %H:%M}" if info.updated_at else "?"
+        print(f"  {number}  {when}  {info.title or '(no title)'}")
     number = await typed("Which one (nothing for a new one)? ")
     if not number:
         return await agent.new(".")

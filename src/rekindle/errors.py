@@ -3,9 +3,9 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── BadBundle               what was to be imported is no bundle, or not whole
-├── AgentNotStarted         the agent's command could not be run
 ├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
+│   ├── AgentNotStarted     its command could not be run
 │   ├── AgentRefused        the agent answered with an error
 │   │   └── AuthRequired    it wants the user to log in first
 │   ├── AgentGone           the agent has ended, or hung up
@@ -26,7 +26,7 @@ Messages name the thing and the remedy, in lower case and without a full stop.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 
 class RekindleError(Exception):
@@ -41,14 +41,6 @@ class BadBundle(RekindleError):
     """What was to be imported is no bundle, or not whole; nothing of it was taken."""
 
 
-class AgentNotStarted(RekindleError):
-    """The agent's command could not be run; `exit_code` is what a shell would give."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-
-
 class FileUnclear(RekindleError):
     """An editor's file cannot be changed without doubt about the outcome; it was left as it is."""
 
@@ -57,15 +49,34 @@ class ClientError(RekindleError):
     """What a client wanted of an agent did not come about."""
 
 
+class AgentNotStarted(ClientError):
+    """The agent's command could not be run; `exit_code` is what a shell would give."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class AgentRefused(ClientError):
     """The agent answered a request with an error; the attributes are what it said."""
 
     def __init__(self, method: str, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401 - JSON
-        super().__init__(f"the agent refused {method}: {message} ({code})")
         self.method = method
         self.code = code
         self.message = message
         self.data = data
+        super().__init__(f"the agent refused {method}: {self.reason} ({code})")
+
+    @property
+    def reason(self) -> str:
+        """Why, in words: many agents have no more than `Internal error` for a message."""
+        data = self.data
+        details = data if isinstance(data, str) else None
+        if isinstance(data, dict):
+            named = cast("dict[str, Any]", data)
+            told = (named.get(name) for name in ("details", "message", "error", "reason"))
+            details = next((it for it in told if isinstance(it, str)), None)
+        return f"{self.message}: {details}" if details else self.message
 
 
 class AuthRequired(AgentRefused):

@@ -13,6 +13,8 @@ from rekindle.store.sqlite import SqliteStore
 
 # What has to be typed for these keys.
 ALT_ENTER = "\x1b\r"
+SILENCE = 0.6
+"""Longer than whoever types a sentence pauses within it."""
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 TAB = "\t"
@@ -86,7 +88,8 @@ def test_thoughts_plans_tools_and_diffs_are_shown_and_permission_is_asked(
         ):
             assert words in terminal.shown
         terminal.type(UP)
-        terminal.type("xy")
+        terminal.stays(SILENCE)
+        terminal.type("y")
         terminal.wait_for("→ Allow once")
         terminal.wait_for("✓ Edit /")
         terminal.wait_for("✓ echo hello")
@@ -105,6 +108,22 @@ def test_what_was_typed_before_a_question_is_no_answer_to_it(store: Path, folder
         terminal.type("n")
         terminal.wait_for("→ Reject")
         terminal.wait_for("✗ Edit")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+
+
+def test_a_sentence_is_no_answer_to_a_question(store: Path, folder: Path) -> None:
+    with new(store, folder) as terminal:
+        terminal.enter("edit")
+        terminal.wait_for("3  Reject (n)")
+        for typed in ("\x1b[200~yes, what does this do?\x1b[201~", "what does this do? y", "2y"):
+            terminal.type(typed)
+            terminal.stays(SILENCE)
+        for letter in "why not":
+            terminal.type(letter)
+        terminal.stays(SILENCE)
+        terminal.type("n")
+        terminal.wait_for("→ Reject")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
 

@@ -10,6 +10,7 @@ from rekindle.client import Question, Said
 from rekindle.client.greeting import Greeting
 from rekindle.client.session import Session
 from rekindle.client.sessions import Sessions
+from rekindle.client.talk import Talk
 from rekindle.model import AgentIdentity
 from rekindle.wire.envelope import encode, notification, request, response
 
@@ -66,9 +67,9 @@ def opened(protocol: int) -> tuple[Sessions, Session]:
         offered=offered,
         auth_methods=(),
     )
-    session = Session("s", "/", sessions.context(agent, Question.reject))
-    sessions.add(session)
-    return sessions, session
+    talk = Talk("s", sessions.context(agent, Question.reject))
+    sessions.add(talk)
+    return sessions, Session(talk, "/")
 
 
 def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
@@ -116,7 +117,7 @@ def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_o
                 for name, words in said[start : start + at_once]
             ]
             sessions.rpc.take(b"\n".join(lines))
-            while turn._events.waiting:  # noqa: SLF001 - as much as is there
+            while turn._course.events.waiting:  # noqa: SLF001 - as much as is there
                 heard.append(await anext(aiter(turn)))
         sessions.rpc.take(response(Raw(b"1"), {"stopReason": "end_turn"}))
         heard += [it async for it in turn]

@@ -85,6 +85,14 @@ class Terminal:
             assert self._read(deadline), f"ended without {words!r}: {self.shown!r}"
         return self.shown
 
+    def stays(self, seconds: float) -> None:
+        """See that nothing more is shown for so long."""
+        before = len(self.raw)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            assert self._read(deadline), f"ended: {self.shown!r}"
+        assert self.raw[before:] == ""
+
     def end(self) -> int:
         """Wait for the program's end, and return its exit code."""
         deadline = time.monotonic() + PATIENCE

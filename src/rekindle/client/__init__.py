@@ -46,14 +46,17 @@ from rekindle.errors import (
     BadAnswer,
     ClientError,
     NotOffered,
+    RekindleError,
     SessionBusy,
     SessionClosed,
     UsageError,
 )
+from rekindle.model import AgentIdentity
 
 __all__ = [
     "Agent",
     "AgentGone",
+    "AgentIdentity",
     "AgentNotStarted",
     "AgentRefused",
     "Asked",
@@ -79,6 +82,7 @@ __all__ = [
     "Printed",
     "Prompt",
     "Question",
+    "RekindleError",
     "Role",
     "Said",
     "Session",

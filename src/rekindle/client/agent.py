@@ -1,7 +1,8 @@
 """An agent that runs: what it offers, and its sessions."""
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rekindle.client.questions import OnPermission
 from rekindle.client.rpc import Answer
 from rekindle.client.session import Session
 from rekindle.client.sessions import Sessions
+from rekindle.client.talk import Talk
 from rekindle.client.values import AuthMethod, SessionInfo, as_session_info
 from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
 from rekindle.errors import BadAnswer, SessionBusy, UsageError
@@ -28,8 +30,13 @@ class Agent:
     """A connection to an agent. `connect` makes one."""
 
     def __init__(
-        self, sessions: Sessions, greeting: Greeting, on_permission: OnPermission | None
+        self,
+        sessions: Sessions,
+        greeting: Greeting,
+        on_permission: OnPermission | None,
+        last_words: Callable[[], tuple[str, ...]],
     ) -> None:
+        self._last_words = last_words
         self._rpc = sessions.rpc
         self._greeting = greeting
         self._sessions = sessions
@@ -60,6 +67,11 @@ class Agent:
     def auth_methods(self) -> tuple[AuthMethod, ...]:
         """The ways to log in."""
         return self._greeting.auth_methods
+
+    @property
+    def stderr(self) -> tuple[str, ...]:
+        """The last lines that it wrote there."""
+        return self._last_words()
 
     def offers(self, what: Offer) -> bool:
         """Tell whether the agent offers a method, or takes that in prompts or on opening."""
@@ -150,9 +162,9 @@ class Agent:
         """Delete a session. Raises NotOffered, AgentRefused, AgentGone."""
         self._check("delete", methods.DELETE)
         await self._rpc.call(methods.DELETE, {"sessionId": session_id})
-        session = self._sessions.get(session_id)
-        if session is not None:
-            session.leave()
+        talk = self._sessions.get(session_id)
+        if talk is not None:
+            talk.leave()
 
     async def _make(self, method: str, params: Json) -> Session:
         opened: list[Session] = []
@@ -165,10 +177,10 @@ class Agent:
             if not is_wanted:
                 self._let_go(session_id)
                 return
-            session = Session(session_id, params["cwd"], self._context)
-            self._sessions.add(session)
-            session.begin(answer)
-            opened.append(session)
+            talk = Talk(session_id, self._context)
+            self._sessions.add(talk)
+            talk.begin(answer)
+            opened.append(Session(talk, params["cwd"]))
 
         try:
             with self._sessions.making():
@@ -183,26 +195,34 @@ class Agent:
             self._rpc.ask(methods.CLOSE, {"sessionId": session_id}, lambda _: None)
 
     async def _open(self, method: str, session_id: str, setup: Json) -> Session:
-        before = self._sessions.get(session_id)
-        if before is not None and before.turn is not None:
-            raise SessionBusy(session_id)
         if session_id in self._opening:
             raise SessionBusy(session_id, "is being opened already: wait for that")
+        talk = Talk(session_id, self._context)
+        with self._replacing(session_id, talk):
+            await self._rpc.call(method, {"sessionId": session_id, **setup}, talk.begin)
+        return Session(talk, setup["cwd"])
+
+    @contextmanager
+    def _replacing(self, session_id: str, talk: Talk) -> Generator[None, None, None]:
+        """Let a session that is being opened have what is told of it, instead of one before."""
+        before = self._sessions.get(session_id)
+        if before is not None:
+            before.check_free()
+            before.is_being_replaced = True
         self._opening.add(session_id)
-        session = Session(session_id, setup["cwd"], self._context)
-        self._sessions.add(session)
+        self._sessions.add(talk)
         try:
-            await self._rpc.call(method, {"sessionId": session_id, **setup}, session.begin)
+            yield
         except BaseException:
-            session.leave()
+            talk.leave()
             if before is not None:
+                before.is_being_replaced = False
                 self._sessions.add(before)
             raise
         finally:
             self._opening.discard(session_id)
         if before is not None:
             before.leave()
-        return session
 
     # -- logging in ---------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from rekindle.client.events import Asked, Called, latest_change
 from rekindle.client.questions import OnPermission, Question
 from rekindle.client.record import Record
 from rekindle.client.rpc import Rpc
-from rekindle.client.turn import Turn
+from rekindle.client.turn import Course
 from rekindle.client.values import as_choices
 from rekindle.core.translate.permissions import CANCELLED, question_to_v2
 from rekindle.model import Kind, Side
@@ -35,22 +35,22 @@ class Asking:
         self._open: dict[int, _Open] = {}
         """By seq: nothing keeps an agent from giving two questions the same id."""
 
-    def take(self, request_id: Raw, line: bytes, turn: Turn | None) -> None:
+    def take(self, request_id: Raw, line: bytes, course: Course | None) -> None:
         """Take a question of the agent's, and have it answered."""
         seq = self._record.note(Side.AGENT, Kind.PERMISSION, line)
         question = self._question(seq, line)
         self._open[seq] = _Open(request_id, question)
-        if turn is not None and turn.is_cancelled:
+        if course is not None and course.is_cancelled:
             # It has crossed with that. Nobody who was stopped may still be allowed something.
             question.cancel()
             return
         if self._on_permission is not None:
-            self._consult(self._open[seq], self._on_permission, turn)
-        elif turn is None:
+            self._consult(self._open[seq], self._on_permission, course)
+        elif course is None:
             # Nobody is there to be asked.
             question.reject()
-        if turn is not None:
-            turn.tell(Asked(question, is_yours=self._on_permission is None))
+        if course is not None:
+            course.tell(Asked(question, is_yours=self._on_permission is None))
 
     def cancel(self) -> None:
         """Answer all that is open: the turn was cancelled."""
@@ -95,31 +95,31 @@ class Asking:
         self._record.note(Side.CLIENT, Kind.OUTCOME, line)
         _stop(asked)
 
-    def _consult(self, asked: _Open, on_permission: OnPermission, turn: Turn | None) -> None:
+    def _consult(self, asked: _Open, on_permission: OnPermission, course: Course | None) -> None:
         try:
             answering = on_permission(asked.question)
         except Exception as error:  # noqa: BLE001 - whoever prompted gets to see it
-            _fail(asked.question, error, turn)
+            _fail(asked.question, error, course)
             return
         if isawaitable(answering):
             asked.task = asyncio.ensure_future(answering)
-            asked.task.add_done_callback(lambda task: _conclude(asked.question, task, turn))
+            asked.task.add_done_callback(lambda task: _conclude(asked.question, task, course))
         else:
             asked.question.reject()
 
 
-def _conclude(question: Question, task: "asyncio.Future[None]", turn: Turn | None) -> None:
+def _conclude(question: Question, task: "asyncio.Future[None]", course: Course | None) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        _fail(question, error, turn)
+        _fail(question, error, course)
     else:
         question.reject()
 
 
-def _fail(question: Question, error: BaseException, turn: Turn | None) -> None:
+def _fail(question: Question, error: BaseException, course: Course | None) -> None:
     # Before it is answered: that may be the end of the turn.
-    if turn is not None:
-        turn.blame(error)
+    if course is not None:
+        course.blame(error)
     question.reject()
 
 

@@ -73,7 +73,7 @@ async def connect(  # noqa: PLR0913 - all but the command have a usual value
         except AgentGone as gone:
             raise (_blamed(gone) if behind_rekindle else None) or gone from None
         heard.begin()
-        yield Agent(sessions, greeting, on_permission)
+        yield Agent(sessions, greeting, on_permission, lambda: process.last_words)
     finally:
         await process.end(grace)
 

@@ -84,8 +84,8 @@ class Rpc:
         self,
         method: str,
         params: Json,
-        heed: Callable[[Answer], None] | None = None,
-        sent: Callable[[bytes], None] | None = None,
+        heed: Callable[[Answer], object] | None = None,
+        sent: Callable[[bytes], object] | None = None,
     ) -> Json:
         """Send a request, and return its result.
 
@@ -166,7 +166,7 @@ class Rpc:
             return
         answer = table(members(line))
         told = answer.get("error")
-        error = _error(asked.method, table(told)) if told is not None else None
+        error = error_of(asked.method, table(told)) if told is not None else None
         asked.heed(Answer(line, table(answer.get("result")), error))
 
     def end(self, ended: Ended) -> None:
@@ -185,7 +185,8 @@ def _gone(method: str, ended: Ended) -> AgentGone:
     return AgentGone(method, ended.exit_code, ended.signal, ended.stderr)
 
 
-def _error(method: str, told: Json) -> ClientError:
+def error_of(method: str, told: Json) -> ClientError:
+    """Return what an agent, or Rekindle, says went wrong."""
     data = table(told.get("data"))
     if data.get("agentEnded") is True:
         # Rekindle says so, and is still there.

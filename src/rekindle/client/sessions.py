@@ -9,7 +9,7 @@ from rekindle.client.greeting import Greeting
 from rekindle.client.process import Ended
 from rekindle.client.questions import OnPermission
 from rekindle.client.rpc import Rpc
-from rekindle.client.session import Context, Session
+from rekindle.client.talk import Context, Talk
 from rekindle.core.translate.permissions import CANCELLED
 from rekindle.errors import AgentGone
 from rekindle.wire import methods
@@ -24,7 +24,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self.rpc = Rpc(self._update, self._question, self._withdrawn)
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, Talk] = {}
         self._early: dict[str, list[bytes]] = {}
         self._being_made = 0
 
@@ -32,15 +32,15 @@ class Sessions:
         """Return what the sessions of this connection share."""
         return Context(self.rpc, agent, on_permission, self._forget)
 
-    def get(self, session_id: str) -> Session | None:
+    def get(self, session_id: str) -> Talk | None:
         """Return an open session."""
         return self._open.get(session_id)
 
-    def add(self, session: Session) -> None:
+    def add(self, talk: Talk) -> None:
         """Let a session have its lines from now on, and what came early."""
-        self._open[session.id] = session
-        for line in self._early.pop(session.id, ()):
-            session.take_update(line)
+        self._open[talk.id] = talk
+        for line in self._early.pop(talk.id, ()):
+            talk.take_update(line)
 
     @contextmanager
     def making(self) -> Generator[None, None, None]:
@@ -56,27 +56,27 @@ class Sessions:
     def end(self, ended: Ended) -> None:
         """Let all of them know that the agent is gone."""
         self.rpc.end(ended)
-        for session in list(self._open.values()):
-            session.leave(AgentGone(methods.PROMPT, ended.exit_code, ended.signal, ended.stderr))
+        for talk in list(self._open.values()):
+            talk.leave(AgentGone(methods.PROMPT, ended.exit_code, ended.signal, ended.stderr))
 
-    def _forget(self, session: Session) -> None:
-        if self._open.get(session.id) is session:
-            del self._open[session.id]
+    def _forget(self, talk: Talk) -> None:
+        if self._open.get(talk.id) is talk:
+            del self._open[talk.id]
 
     def _update(self, session_id: str, line: bytes) -> None:
-        session = self._open.get(session_id)
-        if session is not None:
-            session.take_update(line)
+        talk = self._open.get(session_id)
+        if talk is not None:
+            talk.take_update(line)
         elif self._being_made:
             self._early.setdefault(session_id, []).append(line)
 
     def _question(self, session_id: str, request_id: Raw, line: bytes) -> None:
-        session = self._open.get(session_id)
-        if session is not None:
-            session.take_question(request_id, line)
+        talk = self._open.get(session_id)
+        if talk is not None:
+            talk.take_question(request_id, line)
         else:
             self.rpc.answer(request_id, CANCELLED)
 
     def _withdrawn(self, request_id: Raw) -> None:
-        for session in list(self._open.values()):
-            session.withdraw(request_id)
+        for talk in list(self._open.values()):
+            talk.withdraw(request_id)

@@ -55,6 +55,86 @@ class _Feed(Generic[T]):
         return self.waiting.popleft()
 
 
+class Course:
+    """The course that a turn takes: what happens in it, kept for its readers, and its end."""
+
+    def __init__(self, folded: items.Turn) -> None:
+        self.folded = folded
+        self.stop_reason: str | None = None
+        self.error: BaseException | None = None
+        self.is_cancelled = False
+        self.is_over = asyncio.Event()
+        self.events: _Feed[Event] = _Feed(joined)
+        self._raw: list[_Feed[Json]] = []
+        self._questions: list[Question] = []
+        """Those that the reader is to answer."""
+        self._reader: asyncio.Task[object] | None = None
+        self._is_awaited = False
+
+    # -- what happens -------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        """Tell what happens."""
+        self.events.put(event)
+        if isinstance(event, Asked) and event.is_yours:
+            self._questions.append(event.question)
+        self._drop_if_unread()
+
+    def tell_raw(self, update: Json) -> None:
+        """Tell what the agent says."""
+        for feed in self._raw:
+            feed.put(update)
+
+    def blame(self, error: BaseException) -> None:
+        """Let the turn end with this error, whenever it ends."""
+        self.error = self.error or error
+
+    def end(self, stop_reason: str | None, error: BaseException | None = None) -> None:
+        """Let the turn be over."""
+        self.stop_reason = stop_reason
+        self.error = self.error or error
+        for feed in (self.events, *self._raw):
+            feed.end(self.error)
+        self.is_over.set()
+
+    # -- who cares ----------------------------------------------------------------------
+
+    def read(self) -> AsyncIterator[Event]:
+        """Return the events, for the one who asks."""
+        self._reader = asyncio.current_task()
+        return self.events
+
+    def read_raw(self) -> AsyncIterator[Json]:
+        """Return the updates from now on."""
+        feed: _Feed[Json] = _Feed()
+        if self.is_over.is_set():
+            feed.end(self.error)
+        self._raw.append(feed)
+        return feed
+
+    async def wait(self) -> str:
+        """Return the stop reason, once it is over. Raises what ended the turn."""
+        self._is_awaited = True
+        if self._reader is asyncio.current_task():
+            # Whoever waits has left the loop.
+            self._reader = None
+        self._drop_if_unread()
+        await self.is_over.wait()
+        if self.error is not None:
+            raise self.error
+        return self.stop_reason or ""
+
+    def _drop_if_unread(self) -> None:
+        """Keep nothing, and let no question wait, if whoever is there does not read."""
+        has_reader = self._reader is not None and not self._reader.done()
+        if has_reader or not (self._is_awaited or self._raw):
+            return
+        self.events.waiting.clear()
+        questions, self._questions = self._questions, []
+        for question in questions:
+            question.reject()
+
+
 class Turn:
     """A prompt being answered.
 
@@ -65,109 +145,45 @@ class Turn:
     reader are rejected.
     """
 
-    def __init__(self, folded: items.Turn, cancel: Callable[[], None]) -> None:
-        self.stop_reason: str | None = None
-        """Why it ended, once it has: `end_turn`, `cancelled`, `refusal` and so on."""
-        self._folded = folded
+    def __init__(self, course: Course, cancel: Callable[[], None]) -> None:
+        self._course = course
         self._cancel = cancel
-        self._events: _Feed[Event] = _Feed(joined)
-        self._raw: list[_Feed[Json]] = []
-        self._is_over = asyncio.Event()
-        self._error: BaseException | None = None
-        self.is_cancelled = False
-        self._reader: asyncio.Task[object] | None = None
-        """Who iterates over it."""
-        self._questions: list[Question] = []
-        """Those that the reader is to answer."""
-        self._is_awaited = False
 
-    # -- for whoever prompted -----------------------------------------------------------
+    @property
+    def stop_reason(self) -> str | None:
+        """Why it ended, once it has: `end_turn`, `cancelled`, `refusal` and so on."""
+        return self._course.stop_reason
 
     @property
     def is_over(self) -> bool:
         """Whether it has ended, in whatever way."""
-        return self._is_over.is_set()
+        return self._course.is_over.is_set()
 
     @property
     def items(self) -> list[Item]:
         """The prompt, and what has come of it so far."""
-        return list(as_items([self._folded]))
+        return list(as_items([self._course.folded]))
 
     @property
     def text(self) -> str:
         """What the agent has said so far: its messages, without thoughts."""
-        said = (item for item in self._folded.items if isinstance(item, items.Message))
+        said = (item for item in self._course.folded.items if isinstance(item, items.Message))
         # Rekindle tells the user in a message of its own that it helped out.
         own = (it for it in said if it.role is Role.AGENT and "rekindle" not in it.meta)
         return "\n\n".join(message.text for message in own)
 
     def cancel(self) -> None:
-        """Ask the agent to stop. It still tells how that ends: `await` it for that."""
-        if not self.is_over:
-            self.is_cancelled = True
+        """Ask the agent to stop, once. It still tells how that ends: `await` it for that."""
+        if not self.is_over and not self._course.is_cancelled:
+            self._course.is_cancelled = True
             self._cancel()
 
     def updates(self) -> AsyncIterator[Json]:
         """Return the updates from now on, as the agent sends them in its version."""
-        feed: _Feed[Json] = _Feed()
-        if self.is_over:
-            feed.end(self._error)
-        self._raw.append(feed)
-        return feed
+        return self._course.read_raw()
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        self._reader = asyncio.current_task()
-        return self._events
+        return self._course.read()
 
     def __await__(self) -> Generator[Any, None, str]:
-        return self._end().__await__()
-
-    async def _end(self) -> str:
-        self._is_awaited = True
-        if self._reader is asyncio.current_task():
-            # Whoever waits has left the loop.
-            self._reader = None
-        if self._is_unread:
-            self._drop()
-        await self._is_over.wait()
-        if self._error is not None:
-            raise self._error
-        return self.stop_reason or ""
-
-    # -- for the session ----------------------------------------------------------------
-
-    def tell(self, event: Event) -> None:
-        """Tell what happens."""
-        self._events.put(event)
-        if isinstance(event, Asked) and event.is_yours:
-            self._questions.append(event.question)
-        if self._is_unread:
-            self._drop()
-
-    def tell_raw(self, update: Json) -> None:
-        """Tell what the agent says."""
-        for feed in self._raw:
-            feed.put(update)
-
-    def blame(self, error: BaseException) -> None:
-        """Let the turn end with this error, whenever it ends."""
-        self._error = self._error or error
-
-    def end(self, stop_reason: str | None, error: BaseException | None = None) -> None:
-        """Let the turn be over."""
-        self.stop_reason = stop_reason
-        self._error = self._error or error
-        for feed in (self._events, *self._raw):
-            feed.end(self._error)
-        self._is_over.set()
-
-    @property
-    def _is_unread(self) -> bool:
-        has_reader = self._reader is not None and not self._reader.done()
-        return not has_reader and bool(self._is_awaited or self._raw)
-
-    def _drop(self) -> None:
-        self._events.waiting.clear()
-        questions, self._questions = self._questions, []
-        for question in questions:
-            question.reject()
+        return self._course.wait().__await__()

@@ -9,8 +9,9 @@ from rekindle.cli.words import one_line
 from rekindle.client import Choice, Question
 
 _KEYS = "123456789bcdefghijklmopqrstuvwxz"
-"""Without a, n and y, which mean what they mean everywhere."""
-_LETTERS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_always": "n"}
+"""Without a, n and y: what they mean elsewhere is not to be meant here by chance."""
+# What is allowed for ever takes more than a letter that is pressed by habit.
+_LETTERS = {"allow_once": "y", "reject_once": "n", "reject_always": "n"}
 
 
 def about(question: Question) -> str:

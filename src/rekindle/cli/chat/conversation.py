@@ -6,7 +6,7 @@ what was typed; on an empty line, two of them leave, and so do Ctrl-D and /quit.
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from rekindle.cli.chat.asking import ask
@@ -25,7 +25,7 @@ from rekindle.cli.pieces import (
 )
 from rekindle.cli.pretty_paper import Terminal
 from rekindle.cli.words import one_line, short_path
-from rekindle.client import Agent, AgentGone, AgentRefused, Asked, ClientError, Command, Session
+from rekindle.client import Agent, AgentGone, AgentRefused, Asked, Command, Session
 from rekindle.client.record import commands_in
 from rekindle.core.items import Message, Role
 from rekindle.core.transcript import Transcript
@@ -33,7 +33,6 @@ from rekindle.core.transcript import Transcript
 if TYPE_CHECKING:
     from rekindle.cli.chat.line import Line
 
-_PATIENCE_TO_CLOSE = 2.0
 _OWN_COMMANDS = (
     Command(name="help", description="what can be typed here"),
     Command(name="quit", description="leave; `rekindle resume` goes on later"),
@@ -118,7 +117,7 @@ class Chat:
                 else:
                     await self._take_turn(session, words)
         finally:
-            await self._close(session)
+            await self._place.close(session)
         return 0
 
     async def _typed(self, line: "Line") -> str | None:
@@ -155,7 +154,7 @@ class Chat:
                     else:
                         self._live.take(event)
         except AgentRefused as error:
-            self._live.show(failure(error.message))
+            self._live.show(failure(error.reason))
         except AgentGone as error:
             if error.is_final:
                 raise
@@ -165,12 +164,6 @@ class Chat:
             self._live.settle()
         if turn.stop_reason not in {None, "end_turn"}:
             self._live.show(stopped(str(turn.stop_reason)))
-
-    async def _close(self, session: Session) -> None:
-        """Let go of the session, so that others may have it at once."""
-        with suppress(ClientError, TimeoutError):
-            async with asyncio.timeout(_PATIENCE_TO_CLOSE):
-                await session.close()
 
     # -- what is known ------------------------------------------------------------------
 

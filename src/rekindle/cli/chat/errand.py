@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rekindle.cli.chat.asking import about, ask
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 _STOPS = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal": 5, "cancelled": 6}
 _OTHER_STOP = 7
-_PATIENCE_TO_CLOSE = 2.0
 
 
 class Print(Protocol):
@@ -72,12 +70,10 @@ class Errand:
             with self._interrupts.cancelling(turn):
                 await self._hear(turn)
         except AgentRefused as error:
-            raise ClientError(f"the prompt failed: {error.message}") from error
+            raise ClientError(f"the prompt failed: {error.reason}") from error
         finally:
             self._out.end(session, session.transcript.turns[-1])
-            with suppress(ClientError, TimeoutError):
-                async with asyncio.timeout(_PATIENCE_TO_CLOSE):
-                    await session.close()
+            await self._place.close(session)
         if self._interrupts.count:
             return EXIT_CODE
         return _STOPS.get(turn.stop_reason or "", _OTHER_STOP)

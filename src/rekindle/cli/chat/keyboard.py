@@ -2,16 +2,15 @@
 
 import asyncio
 import os
-import re
 import sys
 import termios
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
-_READ = 64
+_READ = 4096
 _TICK = 0.2
-# Keys such as arrows come as several characters, and mean nothing here.
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O.|.)?")
+_SILENCE = 0.25
+"""A key that answers stands alone: whoever types or pastes a sentence answers nothing with it."""
 _INPUT, _LOCAL = 0, 3
 
 
@@ -21,6 +20,9 @@ class Keyboard:
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno()
         self._pressed: asyncio.Future[str] | None = None
+        self._last = 0.0
+        """When something was last typed."""
+        self._answering: asyncio.TimerHandle | None = None
 
     @contextmanager
     def quiet(self) -> Generator[None]:
@@ -44,7 +46,7 @@ class Keyboard:
     async def press(self, among: str, is_moot: Callable[[], bool]) -> str | None:
         """Return the first of these keys that is pressed; None once the question `is_moot`."""
         loop = asyncio.get_running_loop()
-        self._pressed = loop.create_future()
+        self._pressed, self._last = loop.create_future(), -_SILENCE
         loop.add_reader(self._fd, self._read, among)
         try:
             while not is_moot():
@@ -54,6 +56,7 @@ class Keyboard:
             return None
         finally:
             loop.remove_reader(self._fd)
+            self._wait_no_more()
             self._pressed = None
 
     def give_up(self) -> None:
@@ -65,9 +68,18 @@ class Keyboard:
         if not typed:
             self.give_up()
             return
-        meant = [key for key in _SEQUENCE.sub("", typed).lower() if key in among]
-        if meant:
-            self._settle(meant[0])
+        loop = asyncio.get_running_loop()
+        is_after_silence = loop.time() - self._last >= _SILENCE
+        self._last = loop.time()
+        self._wait_no_more()
+        # Arrows and the like, and what is pasted, come as several characters.
+        if is_after_silence and len(typed) == 1 and typed.lower() in among:
+            self._answering = loop.call_later(_SILENCE, self._settle, typed.lower())
+
+    def _wait_no_more(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            self._answering = None
 
     def _settle(self, key: str) -> None:
         if self._pressed is not None and not self._pressed.done():

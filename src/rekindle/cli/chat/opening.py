@@ -1,15 +1,16 @@
 """Which session is talked to, with which agent, and where that is started."""
 
 import argparse
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from rekindle.cli.words import one_line, title
-from rekindle.client import Agent, connect
+from rekindle.client import Agent, AgentRefused, ClientError, connect
 from rekindle.client.session import Session as Open
 from rekindle.core.masking import MASK
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
@@ -21,6 +22,10 @@ Tell = Callable[[str], None]
 """Takes what Rekindle has to say beside the conversation."""
 
 _GRACE = 2.0
+_PATIENCE_TO_CLOSE = 2.0
+_PATIENCE_TO_START = 300.0
+_SLOW_START = 10.0
+_IS_IT_ACP = "is its command complete? many speak ACP only with an argument, such as `acp`"
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -47,8 +52,23 @@ class Place(Struct, frozen=True, kw_only=True):
             on_notice=lambda words: tell(one_line(words)),
             grace=_GRACE,
         )
-        async with connecting as agent:
+        async with AsyncExitStack() as stack:
+            with _told_if_slow(tell):
+                try:
+                    async with asyncio.timeout(_PATIENCE_TO_START):
+                        agent = await stack.enter_async_context(connecting)
+                except TimeoutError:
+                    raise ClientError(
+                        f"the agent has not answered for {_PATIENCE_TO_START:.0f} s: {_IS_IT_ACP}"
+                    ) from None
             yield agent
+
+    @staticmethod
+    async def close(session: Open) -> None:
+        """Let go of a session, so that others may have it at once."""
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE_TO_CLOSE):
+                await session.close()
 
     async def open(self, agent: Agent) -> Open:
         """Open the session, which the agent then remembers; or make one."""
@@ -58,6 +78,23 @@ class Place(Struct, frozen=True, kw_only=True):
             return await agent.resume(self.session.id, self.cwd)
         except AuthRequired as error:
             raise NotLoggedIn(agent) from error
+        except AgentRefused as error:
+            # Many say there what they do not say in the answer.
+            last = agent.stderr[-1:]
+            words = f"{error}{f'; it wrote: {last[0]}' if last else ''}"
+            raise ClientError(words) from error
+
+
+@contextmanager
+def _told_if_slow(tell: Tell) -> Generator[None]:
+    """Tell the user what may be wrong, if it takes long."""
+    loop = asyncio.get_running_loop()
+    words = f"the agent has not answered for {_SLOW_START:.0f} s: {_IS_IT_ACP}"
+    telling = loop.call_later(_SLOW_START, tell, words)
+    try:
+        yield
+    finally:
+        telling.cancel()
 
 
 class NotLoggedIn(RekindleError):
