@@ -166,6 +166,7 @@ def test_what_looks_like_a_secret_is_hidden(text: str, shown: str | None) -> Non
         "token = parser2.next_token",
         "token := lexer2.NextToken",
         "token = parser2next",
+        "for(;;){tokenStart=i+1}}return result",
         "f(token=parser2next, x=1)",
         "password = form.password1",
         "credentials=service_account2.Credentials",
@@ -261,10 +262,11 @@ def test_code_is_left_readable() -> None:
     """What is hidden of our own code and tests is what they call secrets."""
     tests = Path(__file__).parents[1]
     files = [*Path(rekindle.__file__).parent.rglob("*.py"), *tests.rglob("*.py")]
+    full_of_secrets = {Path(__file__).name, "test_redacting.py"}
     hidden = {
         text[begin:end]
         for file in files
-        if file != Path(__file__) and "node_modules" not in file.parts
+        if file.name not in full_of_secrets and "node_modules" not in file.parts
         for text in [file.read_text(encoding="utf-8")]
         for begin, end in spans(text)
     }

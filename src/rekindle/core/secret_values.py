@@ -92,6 +92,8 @@ def is_bare_secret(name: str, value: str, *, is_setting: bool, is_code: bool) ->
         return True
     if not is_mixed(value) or reads_as_words(value):
         return False
+    if not is_chosen(name) and not _can_be_made(value):
+        return False
     if not is_identifier or is_made(value):
         return True
     return not (is_code or _TYPE.match(value) or _ABOUT_SECRETS.search(value))
