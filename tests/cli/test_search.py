@@ -82,8 +82,8 @@ def test_the_json_of_a_hit_is_complete(store: Path) -> None:
         "turn": 2,
         "at": "2023-11-14T22:13:20.000+00:00",
         "origin": "user",
-        "snippet": "My token is ghp_***, hush",
-        "matches": [[3, 8], [21, 25]],
+        "snippet": "My token is ***, hush",
+        "matches": [[3, 8], [17, 21]],
     }
 
 
@@ -91,6 +91,24 @@ def test_secrets_are_shown_only_when_asked_for(store: Path) -> None:
     for words in (["hush"], [TOKEN], ["--json", "hush"]):
         assert TOKEN not in cli("search", "--store", store, *words)[1]
         assert TOKEN in cli("search", "--store", store, "--no-redact", *words)[1]
+
+
+def test_a_title_is_masked_as_the_snippet_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        words = f"deploy with {TOKEN} please"
+        opened.write(
+            [
+                Opened(session_id="s", at_us=NOW, agent=AgentIdentity(name=TOKEN), cwd=f"/{TOKEN}"),
+                Titled(session_id="s", at_us=NOW, source=TitleSource.PROMPT, title=words),
+                prompt("s", words, NOW),
+            ]
+        )
+    for options in ([], ["--json"]):
+        shown = cli("search", "--store", path, *options, "deploy")[1]
+        assert "deploy with ghp_*** please" in shown
+        assert TOKEN not in shown
+        assert TOKEN in cli("search", "--store", path, "--no-redact", *options, "deploy")[1]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +181,7 @@ def test_on_a_terminal_what_was_looked_for_stands_out(store: Path) -> None:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert plain == (
         f"ses_one  {years} y · OpenCode · /p/ses_one · turn 2 · About \\x1b[31mses_one\n"
-        "  My token is ghp_***, hush\n"
+        "  My token is ***, hush\n"
     )
     assert "\x1b[33mhush\x1b[0m" in shown
 

@@ -24,6 +24,7 @@ from rekindle.core.secrets import spans
 from rekindle.core.snippets import Piece, snippet
 from rekindle.core.times import iso
 from rekindle.errors import UsageError
+from rekindle.export.redacting import redact_session
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 from rekindle.store.searching import Hit, Wanted
@@ -73,7 +74,11 @@ def main(arguments: argparse.Namespace) -> int:
     )
     with open_for_reading(arguments.store) as store:
         found = [
-            (store.session(hit.session_id), hit, _snippet(hit, redact=arguments.redact))
+            (
+                _session(store, hit, redact=arguments.redact),
+                hit,
+                _snippet(hit, redact=arguments.redact),
+            )
             for hit in _look(store, arguments.store, wanted)
         ]
         if arguments.json:
@@ -99,6 +104,12 @@ def _look(store: Store, option: str | None, wanted: Wanted) -> list[Hit]:
     with Index(path) as index:
         update(index, store)
         return search(index, wanted)
+
+
+def _session(store: Store, hit: Hit, *, redact: bool) -> Session:
+    session = store.session(hit.session_id)
+    # A title is made of what was said, and shown beside it.
+    return redact_session(session) if redact else session
 
 
 def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:

@@ -5,17 +5,25 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from rekindle.core.items import Item, Message, Other, Plan, Terminal, ToolCall, Turn
+from rekindle.core.masking import MASK
+from rekindle.core.secret_names import is_secret_name, is_secret_option
+from rekindle.core.secret_values import is_literal_secret
 from rekindle.core.secrets import mask
 from rekindle.export.nesting import flattened
 from rekindle.model import Session
 
-_LONGEST_NAME = 100
+_NAMES = ("name", "key")
+_VALUES = frozenset({"value", "values", "current", "default"})
 _ENCODED = frozenset({"data", "blob"})
 
 
 def redact_session(session: Session) -> Session:
     """Return a session with what is said of it masked."""
-    agent = replace(session.agent, command=tuple(map(mask, session.agent.command)))
+    agent = replace(
+        session.agent,
+        name=mask(session.agent.name) if session.agent.name else session.agent.name,
+        command=tuple(redact(list(session.agent.command))),
+    )
     return replace(
         session,
         title=mask(session.title) if session.title else session.title,
@@ -57,30 +65,44 @@ def _item(item: Item) -> Item:
 
 def redact(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a JSON value with all of its texts masked."""
-    return _redacted(flattened(value))
+    return _redacted(flattened(value), "")
 
 
-def _redacted(value: Any) -> Any:  # noqa: ANN401 - JSON
+def _redacted(value: Any, name: str) -> Any:  # noqa: ANN401 - JSON
+    """Mask a value; `name` is the secret's that it belongs to, if it does."""
     match value:
         case str():
-            return mask(value)
+            return MASK if name and is_literal_secret(name, value) else mask(value)
         case list():
-            return [_redacted(it) for it in cast("list[Any]", value)]
+            return _list(cast("list[Any]", value), name)
         case dict():
-            members = cast("dict[str, Any]", value)
-            is_file = "mimeType" in members
-            return {
-                name: it if is_file and name in _ENCODED else _member(name, it)
-                for name, it in members.items()
-            }
+            return _table(cast("dict[str, Any]", value), name)
         case _:
             return value
 
 
-def _member(name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
-    if not isinstance(value, str) or len(name) > _LONGEST_NAME:
-        return _redacted(value)
-    # The name of a value tells whether it is a secret, as it does where both are written out.
-    begin = f"{name}="
-    masked = mask(begin + value)
-    return masked.removeprefix(begin) if masked.startswith(begin) else mask(value)
+def _list(values: list[Any], name: str) -> list[Any]:
+    """Mask what is in a list: where it is a command, the word after `--token`, too."""
+    previous = ["", *values]
+    return [
+        _redacted(it, before if isinstance(before, str) and is_secret_option(before) else name)
+        for before, it in zip(previous, values, strict=False)
+    ]
+
+
+def _table(members: dict[str, Any], name: str) -> dict[str, Any]:
+    """Mask what is in a table: by the name of each member, or by what it says its name is."""
+    called = next((it for it in map(members.get, _NAMES) if isinstance(it, str)), "")
+    outer = called if is_secret_name(called) else name
+    is_file = "mimeType" in members
+    return {
+        key: it if is_file and key in _ENCODED else _redacted(it, _name_of(key, outer))
+        for key, it in members.items()
+    }
+
+
+def _name_of(key: str, outer: str) -> str:
+    """Return by what name a member is to be judged: beside a secret there may be other things."""
+    if is_secret_name(key):
+        return key
+    return outer if key in _VALUES else ""

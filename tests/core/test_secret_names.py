@@ -1,0 +1,29 @@
+import pytest
+
+from rekindle.core.secret_names import is_secret_name, is_secret_option
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["password", "DB_PASSWORD", "clientSecret", "tokens", "x-api-key", "aws_secret_access_key",
+     "AccountKey", "dbPwd", "Authorization", "access-key-id", "password2", "--token"],
+)  # fmt: skip
+def test_a_secret_is_known_by_its_name(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "key", "PWD", "tokenizer", "secretName", "token_count", "private-key-path", "tokenType",
+     "passwordMinLength", "password is", "token" * 30],
+)  # fmt: skip
+def test_what_is_about_a_secret_is_none(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_an_option_may_be_followed_by_a_secret() -> None:
+    assert is_secret_option("--token")
+    assert is_secret_option("-api-key")
+    assert not is_secret_option("token")
+    assert not is_secret_option("--token-file")
+    assert not is_secret_option("--verbose")
