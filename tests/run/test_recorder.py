@@ -9,7 +9,7 @@ import pytest
 
 from acp import EXAMPLE_AGENT, Client
 from rekindle.errors import SessionNotFound, StoreUnavailable
-from rekindle.model import Kind, Opened, Page, Side, Stretch
+from rekindle.model import Holder, Kind, Opened, Page, Side, Stretch
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
@@ -192,3 +192,23 @@ def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3"]
     assert "one entry cannot be recorded" in heard.told
     assert "recording again" in heard.told
+
+
+def test_sessions_stay_claimed_while_the_store_does_not_work(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    other = lock(path)
+    recorder.record(said(b"1"), sync=True)
+    recorder.record(said(b"2"), sync=True)
+    other.close()
+    assert heard.told
+    with SqliteStore(path) as elsewhere:
+        assert elsewhere.holder("s") == holder
+        recorder.record(said(b"3"), sync=True)
+        assert "recording again" in heard.told[-1]
+        assert elsewhere.holder("s") == holder
+        recorder.close()
+        assert elsewhere.holder("s") is None

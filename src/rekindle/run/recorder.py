@@ -138,12 +138,14 @@ class Recorder:
             self._store = None
 
     def _open(self) -> Store:
-        # A store that failed is opened anew: its file may have been replaced or repaired.
-        if self._store is not None:
-            store, self._store = self._store, None
-            store.close()
-        self._store = self._open_store()
-        return self._store
+        # A store that failed is opened anew: its file may have been replaced or repaired. Until
+        # that works, the one before shows to others that its sessions are in use.
+        former, store = self._store, self._open_store()
+        self._store = store
+        if former is not None:
+            store.succeed(former)
+            former.close()
+        return store
 
     def _try(self, action: Callable[[], object]) -> bool:
         try:

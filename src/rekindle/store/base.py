@@ -155,6 +155,10 @@ class Store(Protocol):
         """Remove a session and its entries for good; an unknown one is gone already."""
         ...
 
+    def succeed(self, former: Self) -> None:
+        """Take the place of one that is closed next: what it has claimed stays claimed."""
+        ...
+
     def close(self) -> None:
         """Let go of everything held. What was written stays."""
         ...

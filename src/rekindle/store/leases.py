@@ -62,6 +62,11 @@ class Leases:
         """Give up one session, or all."""
         self._db.execute(_DROP, {"token": holder.token, "key": key})
 
+    def inherit(self, former: "Leases") -> None:
+        """Be alive instead of another."""
+        self._alive.update(former._alive)  # noqa: SLF001 - of its own kind
+        former._alive.clear()  # noqa: SLF001
+
     def close(self) -> None:
         """Stop being alive."""
         for token, lock in self._alive.items():

@@ -227,6 +227,9 @@ class MemoryStore:
             self._holders.pop(session_id, None)
             self._last_holders.pop(session_id, None)
 
+    def succeed(self, former: Self) -> None:
+        """Take over nothing: sessions go with the store that has them."""
+
     def close(self) -> None:
         """Keep nothing open, as ever."""
 
