@@ -12,10 +12,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rekindle.cli.checks import Finding, Level
+from msgspec.structs import replace
+
+from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.reading import add_store_option
 from rekindle.cli.words import one_line, print_json
-from rekindle.errors import RekindleError
+from rekindle.errors import RekindleError, StoreDamaged
 from rekindle.store.location import asked_for, usual_path
 
 _STYLES = {"ok": "green", "fixed": "cyan", "warning": "yellow", "problem": "bold red"}
@@ -40,7 +42,8 @@ def main(arguments: argparse.Namespace) -> int:
     path = asked or usual_path()
     findings: list[Finding] = []
     for finding in _examine(path, is_asked_for=asked is not None, full=arguments.full):
-        findings.append(_mended(finding) if arguments.fix else finding)
+        is_damaged = any(it.is_damage and it.level is Level.PROBLEM for it in findings)
+        findings.append(_mended(finding, is_damaged=is_damaged) if arguments.fix else finding)
         if not arguments.json:
             _print(findings[-1])
     is_well = all(finding.level is not Level.PROBLEM for finding in findings)
@@ -60,14 +63,28 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
         check_writable,
     )
 
-    yield from _safely("store", lambda: check_store(path, is_asked_for=is_asked_for))
-    yield from _safely("permissions", lambda: check_permissions(path))
+    is_ours = _is_ours(path)
+    yield from _safely(
+        "store", lambda: check_store(path, is_ours=is_ours, is_asked_for=is_asked_for)
+    )
+    if is_ours:
+        yield from _safely("permissions", lambda: check_permissions(path))
     yield from _safely("access", lambda: check_writable(path))
     yield from _safely("disk", lambda: check_disk(path))
     yield from check_sqlite()
-    if path.is_file():
+    if is_ours:
         yield from _safely("store", lambda: _examine_database(path, full=full))
     yield from _safely("editors", check_editors)
+
+
+def _is_ours(path: Path) -> bool:
+    from rekindle.store.examining import is_store
+
+    try:
+        return path.is_file() and is_store(path)
+    except OSError:
+        # What cannot be read is nothing to change; that it cannot be is told of.
+        return False
 
 
 def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
@@ -79,17 +96,15 @@ def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
         print("rekindle: this is a large store; looking at it takes a while", file=sys.stderr)
     with Examination(path) as store:
         yield from database.check_schema(store)
-        schema = store.schema()
-        if schema is None or schema > NEWEST_SCHEMA:
+        if (store.schema() or 0) > NEWEST_SCHEMA:
             return
-        leases = store.leases()
+        # What finds damage comes first, because nothing is mended after that.
         checks: dict[str, Callable[[], Iterator[Finding]]] = {
-            "journal": lambda: database.check_journal(store, path),
             "integrity": lambda: database.check_integrity(store, path, full=full),
-            "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
             "sessions": lambda: database.check_sessions(store),
-            "live": lambda: holders.check_live(leases),
-            "leases": lambda: holders.check_leases(leases, path),
+            "journal": lambda: database.check_journal(store, path),
+            "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
+            "leases": lambda: holders.check_holders(store.leases(), path),
             "leftovers": lambda: holders.check_leftovers(path),
             "agents": lambda: agents.check_agents(store),
         }
@@ -101,6 +116,10 @@ def _safely(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Findi
     """Do a check; that it cannot be done is a finding, and the next one is done regardless."""
     try:
         yield from check()
+    except StoreDamaged as error:
+        yield Finding(
+            check=name, level=Level.PROBLEM, what=one_line(str(error)), remedy=SAVE, is_damage=True
+        )
     except (RekindleError, OSError) as error:
         yield Finding(
             check=name,
@@ -110,21 +129,16 @@ def _safely(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Findi
         )
 
 
-def _mended(finding: Finding) -> Finding:
+def _mended(finding: Finding, *, is_damaged: bool) -> Finding:
     if finding.mend is None:
         return finding
+    if is_damaged:
+        return replace(finding, remedy="not repaired, because the store is damaged")
     try:
         finding.mend()
     except (RekindleError, OSError) as error:
-        why = f"could not be repaired: {one_line(str(error))}"
-        return Finding(
-            check=finding.check,
-            level=finding.level,
-            what=finding.what,
-            remedy=why,
-            facts=finding.facts,
-        )
-    return Finding(check=finding.check, level=Level.FIXED, what=finding.what, facts=finding.facts)
+        return replace(finding, remedy=f"could not be repaired: {one_line(str(error))}")
+    return replace(finding, level=Level.FIXED, remedy="")
 
 
 def _print(finding: Finding) -> None:

@@ -72,9 +72,10 @@ def main(arguments: argparse.Namespace) -> int:
         since_us=arguments.since,
     )
     with open_for_reading(arguments.store) as store:
+        hits, is_well = _look(store, arguments.store, wanted)
         found = [
             (store.session(hit.session_id), hit, _snippet(hit, redact=arguments.redact))
-            for hit in _look(store, arguments.store, wanted)
+            for hit in hits
         ]
         if arguments.json:
             print_json([_describe(*it) for it in found])
@@ -85,20 +86,22 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             for session, hit, pieces in found:
                 print("\t".join(_row(session, hit, pieces)))
-    return 0
+    # What was not found may be where the damage is.
+    return 0 if is_well else 1
 
 
-def _look(store: Store, option: str | None, wanted: Wanted) -> list[Hit]:
+def _look(store: Store, option: str | None, wanted: Wanted) -> tuple[list[Hit], bool]:
+    """Return what was found, and whether all could be looked at."""
     path = path_for_reading(option)
     if path is None:
-        return []
+        return [], True
     from rekindle.cli.indexing import update
     from rekindle.store.index import Index
     from rekindle.store.searching import search
 
     with Index(path) as index:
-        update(index, store)
-        return search(index, wanted)
+        is_well = update(index, store)
+        return search(index, wanted), is_well
 
 
 def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
