@@ -205,7 +205,8 @@ def _fail(error: Exception | str, code: int) -> int:
 
 def _is_for_want_of_folder(error: OSError) -> bool:
     """Tell whether it is because the current folder was removed, which many things stumble over."""
-    if not isinstance(error, FileNotFoundError) or os.path.isabs(error.filename or ""):
+    is_named = os.path.isabs(error.filename or "")  # noqa: PTH117 - may be bytes
+    if not isinstance(error, FileNotFoundError) or is_named:
         return False
     try:
         os.getcwd()  # noqa: PTH109 - nothing is made of it
