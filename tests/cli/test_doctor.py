@@ -11,9 +11,16 @@ from typing import Any
 
 import apsw
 import pytest
+from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
-from rekindle.cli.checks.places import file_system_of, mounts_of_linux, mounts_of_macos, size
+from rekindle.cli.checks.places import (
+    check_disk,
+    file_system_of,
+    mounts_of_linux,
+    mounts_of_macos,
+    size,
+)
 from rekindle.model import Holder, Kind, Opened, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -392,6 +399,35 @@ MOUNT = """
 /dev/disk1 on / (apfs, local, journaled)
 //me@host/share on /Volumes/share (smbfs, nodev, nosuid)
 """
+
+
+@pytest.mark.parametrize(
+    ("free", "level"),
+    [(0, "problem"), (500_000, "problem"), (50_000_000, "warning"), (10**10, "ok")],
+)
+def test_a_full_disk_is_a_problem(
+    path: Path, free: int, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", {path.parent: usage}.__getitem__)
+    (finding,) = [it for it in check_disk(path) if "free" in it.facts]
+    assert finding.level == level
+    assert bool(finding.remedy) == (level != "ok")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
+    path.chmod(0o644)
+    with Terminal("doctor", "--store", path, columns=columns) as terminal:
+        assert terminal.end() == 1
+    lines = terminal.shown.splitlines()
+    assert max(map(len, lines)) <= columns
+    shown = " ".join(terminal.shown.split())
+    # What is longer than a line cannot but be broken, and is no word.
+    assert "no session is in use" in shown
+    assert "can be read and written" in shown
+    assert "(quick; --full looks at more" in shown
+    assert "others can use it → chmod 600" in shown
 
 
 def test_the_file_system_is_that_of_the_nearest_mount() -> None:

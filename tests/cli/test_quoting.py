@@ -80,4 +80,4 @@ def test_wherever_it_is_cut_it_can_be_continued() -> None:
 
 
 def test_what_does_not_begin_as_what_must_stay_is_not_offered() -> None:
-    assert insertions(["abc:def", "abd"], "x abc:d", "d") == ["def", None]
+    assert insertions(["abc:def", "other"], "x abc:d", "d") == ["def", None]

@@ -22,6 +22,7 @@ from rekindle.store.location import asked_for, usual_path
 
 _STYLES = {"ok": "green", "fixed": "cyan", "warning": "yellow", "problem": "bold red"}
 _WORTH_A_WORD = 500_000_000
+_NARROW = 60
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -147,16 +148,21 @@ def _print(finding: Finding) -> None:
         print("\t".join(map(one_line, words)))
         return
     from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Column, Table
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
-    line = Text.assemble(
-        (f"{finding.level:8}", _STYLES[finding.level]),
-        f" {finding.check:12} {one_line(finding.what)}",
-    )
-    console.print(line)
+    console = Console(highlight=False)
+    head = Text.assemble((f"{finding.level:8}", _STYLES[finding.level]), f" {finding.check:12}")
+    rest = Text(one_line(finding.what))
     if finding.remedy:
-        console.print(Text(f"{'':21} → {one_line(finding.remedy)}", style="dim"))
+        rest.append(f"\n→ {one_line(finding.remedy)}", style="dim")
+    if console.width < _NARROW:
+        console.print(head, Padding(rest, (0, 0, 0, 2)), sep="\n")
+        return
+    side_by_side = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1))
+    side_by_side.add_row(head, rest)
+    console.print(side_by_side)
 
 
 def _describe(finding: Finding) -> dict[str, object]:

@@ -19,6 +19,8 @@ _OTHERS = 0o077
 _OF_DATABASE = ("", "-wal", "-shm", "-journal")
 _ANOTHER = "name another store with --store or REKINDLE_STORE"
 _LITTLE_SPACE = 100_000_000
+# One long answer of a tool may have as much.
+_NO_SPACE = 1_000_000
 _NETWORK = frozenset(
     {"9p", "afpfs", "afs", "ceph", "cifs", "davfs", "glusterfs", "lustre", "nfs", "nfs4"}
     | {"prl_fs", "smb3", "smbfs", "vboxsf", "webdav"}
@@ -79,15 +81,16 @@ def check_disk(path: Path) -> Iterator[Finding]:
             "name a store on a local disk with --store or REKINDLE_STORE",
         )
     free = shutil.disk_usage(folder).free
-    words = f"{size(free)} free{f' on {kind}' if kind else ''}"
-    is_little = free < _LITTLE_SPACE
+    level = Level.OK
+    if free < _LITTLE_SPACE:
+        level = Level.PROBLEM if free < _NO_SPACE else Level.WARNING
     yield Finding(
         check="disk",
-        level=Level.WARNING if is_little else Level.OK,
-        what=words,
-        remedy="make space: what cannot be recorded is lost when the conversation ends"
-        if is_little
-        else "",
+        level=level,
+        what=f"{size(free)} free{f' on {kind}' if kind else ''}",
+        remedy=""
+        if level is Level.OK
+        else "make space: what cannot be recorded is lost when the conversation ends",
         facts={"free": free, "fileSystem": kind},
     )
 
