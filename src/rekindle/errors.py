@@ -15,6 +15,7 @@ RekindleError
 │   └── SessionClosed       the session is not open here any more
 └── StoreError              the store could not do what it was asked to do
     ├── StoreUnavailable    not now: locked, full, unwritable, gone; later it may work
+    │   └── StoreDamaged    what is in the file makes no sense; waiting does not help
     ├── StoreTooNew         written by a newer Rekindle; left untouched
     ├── SessionNotFound     no session has that id
     ├── SessionAmbiguous    several sessions begin with that id
@@ -151,6 +152,10 @@ class StoreError(RekindleError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be used now; trying again later may work."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """What is in the store's file, or in its index, makes no sense."""
 
 
 class StoreTooNew(StoreError):

@@ -21,6 +21,8 @@ from rekindle.store.sqlite import SqliteStore
 NOW = 1_700_000_000_000_000
 HOSTILE = "It's $(touch /tmp/owned) `x` \\ % : \x1b[31m\n[a] {b} *"
 SHOWN = r"It's $(touch /tmp/owned) `x` \ % : \x1b[31m [a] {b} * (OpenCode"
+TYPED = r"It's $(touch /tmp/owned) `x` \ % :"
+"""What of the hostile title can stand on a line."""
 SHELLS = {name: shutil.which(name) or "" for name in ("bash", "zsh", "fish")}
 
 
@@ -106,6 +108,18 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
         (["show", "--", "ses_a"], "words", ["ses_alpha"]),
         (["--no-color", "show", "ses_a"], "words", ["ses_alpha"]),
         (["undelete", ""], "words", ["gone"]),
+        (["prompt", "--last", ""], "words", []),
+        (["prompt", "--title", "x", ""], "words", []),
+        (["show", "--last", "ses_a"], "words", ["ses_alpha"]),
+        (["resume", "--title", "Fix"], "words", ["Fix the parser"]),
+        (["prompt", "--title", "Fix the"], "words", ["Fix the parser"]),
+        (["show", "--title=Wi"], "words", ["--title=With a colon"]),
+        (["show", "--title", "COLON"], "words", ["With a colon"]),
+        (["show", "--title", "e"], "words", []),
+        (["show", "--title", "Deleted"], "words", []),
+        (["list", "--agent", ""], "words", ["OpenCode"]),
+        (["search", "--agent=Op"], "words", ["--agent=OpenCode"]),
+        (["setup", "--name", ""], "words", []),
         (["show", "--store", ""], "files", []),
         (["show", "--store=", ""], "words", []),
         (["show", "--store=/x"], "files", []),
@@ -146,6 +160,18 @@ def test_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
     assert [line.split("\t")[0] for line in lines] == ["ses_beta", "ses_alpha"]
     assert lines[0].split("\t")[1].startswith(SHOWN)
     assert lines[1].split("\t")[1].startswith("Fix the parser (OpenCode, ")
+
+
+def test_of_titles_is_offered_what_can_be_typed(environ: dict[str, str]) -> None:
+    _, offered = complete(environ, "resume", "--title", "")
+    assert offered == ["Not to be typed", "With a colon", TYPED, "Fix the parser"]
+    found = subprocess.run(
+        [*REKINDLE, "show", "--json", "--title", TYPED],
+        env=environ,
+        capture_output=True,
+        check=True,
+    )
+    assert b'"id": "ses_beta"' in found.stdout
 
 
 @pytest.mark.parametrize(
@@ -243,6 +269,37 @@ def test_a_shell_completes(terminal: Terminal, typed: str, becomes: str) -> None
     assert re.sub(r"\s+", " ", said).strip().removesuffix("/") == becomes
 
 
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [
+        ("Fix\t", "Fix the parser"),
+        ("'Fix th\t", "Fix the parser"),
+        ('"Fix th\t', "Fix the parser"),
+        ("Fix\\ th\t", "Fix the parser"),
+        ("parser\t", "Fix the parser"),
+        ("It\t", TYPED),
+        ("'It\t", TYPED),
+        ('"It\t', TYPED),
+        ("With\t", "With a colon"),
+    ],
+)
+def test_a_title_is_completed_with_quotes(
+    terminal: Terminal, tmp_path: Path, typed: str, title: str
+) -> None:
+    say = tmp_path / "say"
+    say.write_text('#!/bin/sh\nprintf "<%s>" "$@"; echo\n', encoding="utf-8")
+    say.chmod(0o755)
+    # The command that is completed is not the one that is run.
+    terminal.type(f"rekindle resume --title {typed}\x01{say} \x05\n")
+    terminal.wait_for("<rekindle><resume><--title>")
+    assert terminal.wait_for(">\r\n") == f"<{title}"
+    assert not Path("/tmp/owned").exists()  # noqa: S108 - where it would be
+
+
+def test_an_agent_is_completed(terminal: Terminal) -> None:
+    test_a_shell_completes(terminal, "rekindle list --agent Op\t", "rekindle list --agent OpenCode")
+
+
 def test_a_shell_shows_titles_and_obeys_none(terminal: Terminal) -> None:
     terminal.type("rekindle show ses_\t\t")
     shown = terminal.wait_for("Fix the parser")
@@ -277,6 +334,13 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         ("rekindle show bad", dict[str, str]()),
         ("rekindle show --js", {"--json": "print JSON"}),
         ("rekindle completion z", {"zsh": ""}),
+        ("rekindle resume --title Fix", {"Fix the parser": "OpenCode, "}),
+        ("rekindle resume --title 'Fix th", {"Fix the parser": "OpenCode, "}),
+        ('rekindle resume --title "Fix th', {"Fix the parser": "OpenCode, "}),
+        (r"rekindle resume --title Fix\ th", {"Fix the parser": "OpenCode, "}),
+        ("rekindle resume --title parser", {"Fix the parser": "OpenCode, "}),
+        ("rekindle resume --title It", {TYPED: "OpenCode, "}),
+        ("rekindle list --agent Op", {"OpenCode": "4 sessions"}),
     ],
 )
 def test_fish_completes(environ: dict[str, str], line: str, offered: dict[str, str]) -> None:

@@ -11,9 +11,16 @@ from typing import Any
 
 import apsw
 import pytest
+from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
-from rekindle.cli.checks.places import file_system_of, mounts_of_linux, mounts_of_macos, size
+from rekindle.cli.checks.places import (
+    check_disk,
+    file_system_of,
+    mounts_of_linux,
+    mounts_of_macos,
+    size,
+)
 from rekindle.model import Holder, Kind, Opened, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -123,7 +130,7 @@ def test_what_others_can_read_is_a_problem_that_can_be_repaired(home: Path, path
     ("damage", "check", "words"),
     [
         (f"pragma user_version = {len(MIGRATIONS) + 1}", "schema", "knows only up to"),
-        ("pragma application_id = 5", "schema", "no store of Rekindle's"),
+        ("pragma application_id = 5", "store", "no store of Rekindle's"),
         ("delete from session", "sessions", "their entries are there"),
         ("update session set command = 'no JSON'", "sessions", "1 cannot be read: ses_1"),
         ("update session set id = cast(x'ff' as text)", "sessions", "1 cannot be read"),
@@ -162,23 +169,95 @@ def test_all_entries_are_read_when_asked_for(
     assert words in found["integrity"]["what"]
 
 
-def test_a_file_that_is_damaged_or_no_database_is_told_so(home: Path, path: Path) -> None:
-    whole = path.read_bytes()
-    # The root page of the table of entries is overwritten.
-    with closing(apsw.Connection(str(path))) as db:
-        page = db.execute("select rootpage from sqlite_schema where name = 'stretch'").get
-        start = (page - 1) * db.pragma("page_size")
-    path.write_bytes(whole[:start] + b"\xff" * 4096 + whole[start + 4096 :])
-    code, found = doctor(home, "--store", path)
+@pytest.mark.parametrize("table", ["stretch", "session", "lease"])
+def test_damage_comes_with_advice_and_nothing_of_it_is_repaired(
+    home: Path, path: Path, table: str
+) -> None:
+    with SqliteStore(path) as store:
+        store.claim("ses_1", Holder(token="t", pid=1, host=HERE))  # noqa: S106
+    change(path, "pragma journal_mode = delete")
+    overwrite(path, table)
+    before = path.read_bytes()
+    code, found = doctor(home, "--store", path, "--fix")
     assert code == 1
     assert found["integrity"]["level"] == "problem"
-    path.write_bytes(b"This is a letter, and not a short one. " * 100)
-    code, found = doctor(home, "--store", path)
+    assert ".recover" in found["integrity"]["remedy"]
+    assert "not repaired" in found["journal"]["remedy"]
+    assert not [it for it in found.values() if it["level"] == "fixed"]
+    assert path.read_bytes() == before
+
+
+def test_a_store_that_was_cut_off_comes_with_advice(home: Path, path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+    code, found = doctor(home, "--store", path, "--fix")
     assert code == 1
-    assert "is damaged: " in found["store"]["what"]
-    path.unlink()
-    path.mkdir()
-    assert doctor(home, "--store", path)[1]["store"]["what"] == f"{path} is no file"
+    damaged = [it for it in found.values() if it["level"] == "problem"]
+    assert damaged
+    assert all(".recover" in it["remedy"] for it in damaged)
+
+
+def overwrite(path: Path, table: str) -> None:
+    """Make nonsense of the root page of a table."""
+    with closing(apsw.Connection(str(path))) as db:
+        sql = "select rootpage from sqlite_schema where name = ?"
+        start = (db.execute(sql, (table,)).get - 1) * db.pragma("page_size")
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(b"\xff" * 4096)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {str(it): it.lstat().st_mode for it in (folder, *folder.rglob("*"))}
+
+
+def test_nothing_is_touched_that_is_no_store(home: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "inside").mkdir(parents=True, mode=0o755)
+    (project / "letter").write_text("Not a short one. " * 100, encoding="utf-8")
+    (project / "empty").touch()
+    with closing(apsw.Connection(str(project / "other.db"))) as db:
+        db.execute("pragma journal_mode = wal; create table x (y)")
+    for file in (project, *project.iterdir()):
+        file.chmod(0o755)
+    before = modes(project)
+    for store, words in {
+        project: f"{project} is no file",
+        project / "letter": "no store of Rekindle's, or its beginning is damaged",
+        project / "empty": "is empty",
+        project / "other.db": "is a database, but no store of Rekindle's",
+    }.items():
+        code, found = doctor(home, "--store", store, "--fix")
+        assert code == 1
+        assert words in found["store"]["what"]
+        assert found["store"]["remedy"]
+        assert "permissions" not in found
+    assert modes(project) == before
+
+
+def test_what_is_only_called_like_the_store_is_left_alone(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p")])
+    (tmp_path / "s-project").mkdir()
+    for name in ("s.bak", "s.old.tmp", "s-project/build.sh"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o755)
+        os.utime(tmp_path / name, (1, 1))
+    before = modes(tmp_path)
+    code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["permissions"]["what"]) == (0, "private to you")
+    # Looking makes SQLite's own files come and go.
+    after = modes(tmp_path)
+    assert {name: after.get(name) for name in before} == before
+
+
+def test_a_store_is_known_while_its_mark_is_still_in_the_log(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p")])
+        assert path.read_bytes()[68:72] == bytes(4)
+        code, found = doctor(home, "--store", path)
+        assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
 
 
 def test_a_damaged_index_is_made_anew(home: Path, path: Path) -> None:
@@ -258,7 +337,7 @@ def test_files_of_those_who_were_killed_are_removed_and_no_others(home: Path, pa
     (live / "fresh").touch(mode=0o600)
     _, found = doctor(home, "--store", path, "--fix")
     assert found["leftovers"]["level"] == "fixed"
-    assert [(path.parent / name).exists() for name in names] == [False, False, True, True, True]
+    assert [(path.parent / name).exists() for name in names] == [False, True, True, True, True]
     assert (live / "fresh").exists()
 
 
@@ -320,6 +399,35 @@ MOUNT = """
 /dev/disk1 on / (apfs, local, journaled)
 //me@host/share on /Volumes/share (smbfs, nodev, nosuid)
 """
+
+
+@pytest.mark.parametrize(
+    ("free", "level"),
+    [(0, "problem"), (500_000, "problem"), (50_000_000, "warning"), (10**10, "ok")],
+)
+def test_a_full_disk_is_a_problem(
+    path: Path, free: int, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", {path.parent: usage}.__getitem__)
+    (finding,) = [it for it in check_disk(path) if "free" in it.facts]
+    assert finding.level == level
+    assert bool(finding.remedy) == (level != "ok")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
+    path.chmod(0o644)
+    with Terminal("doctor", "--store", path, columns=columns) as terminal:
+        assert terminal.end() == 1
+    lines = terminal.shown.splitlines()
+    assert max(map(len, lines)) <= columns
+    shown = " ".join(terminal.shown.split())
+    # What is longer than a line cannot but be broken, and is no word.
+    assert "no session is in use" in shown
+    assert "can be read and written" in shown
+    assert "(quick; --full looks at more" in shown
+    assert "others can use it → chmod 600" in shown
 
 
 def test_the_file_system_is_that_of_the_nearest_mount() -> None:

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from acp import PATIENCE, REKINDLE
-from rekindle.cli import COMMANDS, MISTAKE, parser_of
+from rekindle.cli import COMMANDS, MISTAKE, main, parser_of
 from rekindle.model import Kind, Opened, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -119,6 +119,59 @@ def test_the_documents_name_no_command_that_is_not_there() -> None:
     line = re.compile(r"^rekindle ([a-z-]+)", re.MULTILINE)
     shown = {name for text in DOCUMENTS for name in line.findall(text)}
     assert shown - COMMANDS.keys() == set()
+
+
+@pytest.fixture
+def remove_folder(tmp_path: Path) -> Callable[[], None]:
+    """Return what changes into a folder that is not there any more."""
+    gone = tmp_path / "gone"
+
+    def remove() -> None:
+        gone.mkdir()
+        os.chdir(gone)
+        gone.rmdir()
+
+    return remove
+
+
+@every_command
+def test_in_a_removed_folder(
+    environ: dict[str, str], command: str, remove_folder: Callable[[], None]
+) -> None:
+    _, complaint = run(environ, command, *words_for(command, "ses_1"), before=remove_folder)
+    assert "[Errno" not in complaint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "--last"],
+        ["prompt", "--last", "x"],
+        ["list", "--here"],
+        ["list", "--cwd", "."],
+        ["search", "--cwd", ".", "x"],
+        ["setup", "zed", "--write", "--file", "x", "--", "sh"],
+    ],
+)
+def test_that_the_folder_is_gone_is_said(
+    environ: dict[str, str], words: list[str], remove_folder: Callable[[], None]
+) -> None:
+    code, complaint = run(environ, *words, before=remove_folder)
+    assert code == 1
+    assert complaint == "rekindle: the current folder is gone: change into one that is there\n"
+
+
+def test_whoever_is_asked_for_a_session_is_told_that_the_folder_is_gone(
+    environ: dict[str, str],
+    remove_folder: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(environ["HOME"])
+    monkeypatch.setattr("rekindle.cli.resume.check_terminal", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    remove_folder()
+    assert main(["resume", "--store", environ["REKINDLE_STORE"]]) == 1
+    assert "the current folder is gone" in capsys.readouterr().err
 
 
 @contextmanager

@@ -225,7 +225,7 @@ def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "the current folder is gone" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -14,6 +14,7 @@ from tmux import TMUX, Tmux
 
 from acp import EXAMPLE_AGENT
 from rekindle.cli.picker.finding import Catalogue
+from rekindle.cli.picker.listing import KEYS
 from rekindle.model import (
     AgentIdentity,
     Kind,
@@ -79,7 +80,7 @@ def pick(tmp_path: Path, store: Path) -> Iterator[Pick]:
 
     def begin(*arguments: str | Path, **environ: str) -> Tmux:
         opened.append(Tmux(tmp_path, "pick", "--store", store, *arguments, **environ))
-        opened[0].wait_for("^f fork")
+        opened[0].wait_for("leave")
         return opened[0]
 
     yield begin
@@ -247,7 +248,7 @@ def test_what_a_session_says_is_only_text(tmp_path: Path, store: Path, pick: Pic
 
 
 @needs_tmux
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (160, 40)])
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (40, 24), (160, 40)])
 def test_nothing_wraps_and_all_is_there(
     tmp_path: Path, store: Path, pick: Pick, columns: int, rows: int
 ) -> None:
@@ -256,7 +257,9 @@ def test_nothing_wraps_and_all_is_there(
     lines = terminal.wait_for("Hello.").splitlines()
     assert lines[1].split()[0] == "ID"
     assert [line.split()[0] for line in lines[2:4]] == ["ses_long", "ses_roof"]
-    assert lines[rows - 1].startswith("⏎ resume")
+    of_keys = 1 if columns > len(KEYS) else 2
+    keys = " ".join(lines[rows - of_keys :]).replace("\N{NO-BREAK SPACE}", " ")
+    assert keys.split() == KEYS.split()
 
 
 @needs_tmux
@@ -292,10 +295,23 @@ def test_without_textual_a_numbered_list_serves(tmp_path: Path, store: Path) -> 
     with Terminal("pick", "--store", store, PYTHONPATH=str(blocker.parent)) as terminal:
         shown = terminal.wait_for("Which one, 1 to 4? [1]")
         assert "pip install 'rekindle[tui]'" in shown
+        terminal.enter("10")
+        terminal.wait_for("'10' is none of these\nWhich one, 1 to 4? [1]")
         terminal.enter("1")
         terminal.wait_for(f"far.\n\n{PROMPT}")
         terminal.type("\x04")
         assert terminal.end() == 0
+
+
+def test_who_chooses_nothing_from_the_list_is_told_nothing_odd(tmp_path: Path, store: Path) -> None:
+    blocker = tmp_path / "blocker" / "textual"
+    blocker.mkdir(parents=True)
+    (blocker / "__init__.py").write_text("raise ImportError('none here')\n", encoding="utf-8")
+    with Terminal("pick", "--store", store, PYTHONPATH=str(blocker.parent)) as terminal:
+        terminal.wait_for("Which one, 1 to 3? [1]")
+        terminal.type("\x04")
+        assert terminal.end() == 1
+        assert terminal.shown.endswith("\nrekindle: no session was chosen\n")
 
 
 def test_without_a_terminal_it_says_what_to_do(store: Path) -> None:

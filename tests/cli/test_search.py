@@ -245,6 +245,18 @@ def test_an_index_that_was_damaged_inside_is_said_to_be(store: Path) -> None:
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
 
+def test_what_is_not_found_in_a_damaged_store_may_be_there(store: Path) -> None:
+    with closing(apsw.Connection(str(store))) as db:
+        page = db.execute("select rootpage from sqlite_schema where name = 'stretch'").get
+    with store.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    code, shown, complaint = cli("search", "--store", store, "hello")
+    assert (code, shown) == (1, "")
+    assert "is damaged" in complaint
+    assert "`rekindle doctor` tells more" in complaint
+
+
 def test_a_conversation_is_found_while_it_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:

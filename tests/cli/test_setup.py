@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from acp import PATIENCE, REKINDLE
-from rekindle.cli.editors.agents import rekindle_command
+from rekindle.cli.editors.agents import agent_behind_rekindle, rekindle_command
 from rekindle.cli.editors.blocks import put_block
 from rekindle.cli.editors.jsonc import parse
 from rekindle.errors import FileUnclear
@@ -202,9 +203,93 @@ def test_the_agent_is_named_by_its_full_path(home: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("npx -y @acme/agent-one", "agent-one"),
+        ("npx -y @acme/agent-one@1.2.3 --model gemini", "agent-one"),
+        ("/usr/bin/npx -p @acme/tools agent-two", "agent-two"),
+        ("npm exec --yes -- @acme/agent-one", "agent-one"),
+        ("bun x agent", "agent"),
+        ("env A=b C=d node --require x /opt/agent-one/dist/index.js --acp", "agent-one"),
+        ("node ./my_agent.mjs", "my_agent"),
+        ("node index.js", "index"),
+        ("python3 -u /opt/my-agent/main.py", "my-agent"),
+        ("python3.12 -m acme.agent", "acme.agent"),
+        ("uvx --from git+https://x/y my-agent[all]==1.2 acp", "my-agent"),
+        ("uv tool run my-agent", "my-agent"),
+        ("python3 -c pass", "python3"),
+        ("node", "node"),
+        ("my-agent --model gemini", "my-agent"),
+        ("uvx kimi acp", "Kimi CLI"),
+        ("rekindle run -- npx -y @acme/agent-one", "agent-one"),
+        ("rekindle run --strict opencode acp", "OpenCode"),
+    ],
+)
+def test_an_agent_is_named_by_itself_and_not_by_what_starts_it(command: str, name: str) -> None:
+    assert agent_behind_rekindle(command.split()).name == name
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_a_command_that_is_replaced_is_told(home: Path, editor: str) -> None:
+    first, second = ("npx", "-y", "@acme/my-agent"), ("npx", "-y", "@other/my-agent", 'a"b')
+    told = setup(home, editor, "--write", "--", *first)[1]
+    assert "takes the place" not in told
+    told = setup(home, editor, "--write", "--", *second)[1]
+    assert "it takes the place of: " in told
+    assert "run -- " in told
+    assert "-y @acme/my-agent\n" in told
+    told = setup(home, editor, "--write", "--", *first)[1]
+    assert shlex.join(second[1:]) in told
+    assert "takes the place" not in setup(home, editor, "--write", "--", "other")[1]
+
+
+def test_an_agent_that_was_there_without_rekindle_is_told(home: Path) -> None:
+    file = home / FILES["jetbrains"]
+    file.parent.mkdir()
+    file.write_text('{"agent_servers": {"OpenCode": {"command": "x"}}}', encoding="utf-8")
+    assert "takes the place of: x\n" in setup(home, "jetbrains", "--write", "--", *AGENT)[1]
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_rekindle_is_not_put_before_itself(home: Path, editor: str) -> None:
+    plain = setup(home, editor, "--", *AGENT)[1]
+    _, printed, told = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
+    assert printed == plain
+    assert "has `rekindle run` already" in told
+    assert "rekindle was not found" not in told
+    printed = setup(home, editor, "--", "/x/rekindle", "run", "--store", "/s.db", "--", *AGENT)[1]
+    assert printed.replace(" ", "").replace(",", "").count('"run"') == 1
+    assert '"--store"' in printed
+    assert OURS in printed
+    assert "/x/rekindle" not in printed
+
+
+def test_a_launcher_before_rekindle_stays(home: Path) -> None:
+    words = ("env", "A=b", "rekindle", "run", "--", *AGENT)
+    server = json.loads(setup(home, "zed", "--", *words)[1])["agent_servers"]["OpenCode"]
+    assert [Path(server["command"]).name, *server["args"]] == list(words)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o444])
+def test_a_file_that_is_read_only_stays_as_it_is(home: Path, mode: int) -> None:
+    file = home / FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.write_text("{}", encoding="utf-8")
+    file.chmod(mode)
+    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    assert code == 1
+    assert f"{file} is read-only: nothing was written" in told
+    assert '"OpenCode": {' in told
+    assert file.read_text(encoding="utf-8") == "{}"
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["vim"],
+        ["zed", "--", "rekindle", "run"],
+        ["zed", "--", "rekindle", "run", "--nonsense", "--", "x"],
         [],
         ["zed", "--write"],
         ["zed", "--", ""],
@@ -216,7 +301,7 @@ def test_the_agent_is_named_by_its_full_path(home: Path, tmp_path: Path) -> None
 def test_what_cannot_be_is_said_so(home: Path, words: list[str]) -> None:
     code, printed, told = setup(home, *words)
     assert (code, printed) == (2, "")
-    assert "usage: rekindle setup" in told
+    assert re.search("usage: rekindle (setup|run)", told)
     assert list(home.iterdir()) == []
 
 
@@ -258,6 +343,28 @@ def test_neovim_understands_it(home: Path, command: tuple[str, ...]) -> None:
         check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == [OURS, "run", "--", *command]
+
+
+@pytest.mark.skipif(not NVIM, reason="Neovim is not installed")
+@pytest.mark.parametrize("config", [None, "return {}"])
+def test_neovim_starts_without_a_word_where_codecompanion_is_not_there(
+    home: Path, config: str | None
+) -> None:
+    setup(home, "neovim", "--write", "--", *AGENT)
+    setup(home, "neovim", "--write", "--", *HOSTILE)
+    folder = home / ".config/nvim/lua/codecompanion"
+    if config:
+        folder.mkdir(parents=True)
+        (folder / "config.lua").write_text(config, encoding="utf-8")
+    done = subprocess.run(
+        [NVIM, "--headless", "-c", "lua io.stdout:write('STARTED')", "-c", "qa!"],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("STARTED", "")
 
 
 @pytest.mark.skipif(not EMACS, reason="Emacs is not installed")

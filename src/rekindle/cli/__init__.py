@@ -58,6 +58,7 @@ SPEAKERS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
 
 _DEBUG = "REKINDLE_DEBUG"
+_GONE = "the current folder is gone: change into one that is there"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -73,8 +74,10 @@ def main(argv: list[str] | None = None) -> int:
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (RekindleError, OSError) as error:
+    except RekindleError as error:
         return _fail(error, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
+    except OSError as error:
+        return _fail(_GONE if _is_for_want_of_folder(error) else error, FAILURE)
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
@@ -198,6 +201,18 @@ def _fail(error: Exception | str, code: int) -> int:
         # It may quote an agent.
         print(f"rekindle: {printable(str(error))}", file=sys.stderr)
     return code
+
+
+def _is_for_want_of_folder(error: OSError) -> bool:
+    """Tell whether it is because the current folder was removed, which many things stumble over."""
+    is_named = os.path.isabs(error.filename or "")  # noqa: PTH117 - may be bytes
+    if not isinstance(error, FileNotFoundError) or is_named:
+        return False
+    try:
+        os.getcwd()  # noqa: PTH109 - nothing is made of it
+    except OSError:
+        return True
+    return False
 
 
 def _in_words(error: Exception) -> str:

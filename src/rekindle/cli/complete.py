@@ -9,12 +9,14 @@ example:
 
 import argparse
 import re
-import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rekindle.cli import COMMANDS, parser_of
 from rekindle.cli.arguments import add_command_after_dashes
+from rekindle.cli.quoting import insertions, words_of
 
 if TYPE_CHECKING:
     from rekindle.model import Session
@@ -29,7 +31,7 @@ _KINDS = {
     "PATH": "files",
     "COMMAND": "command",
 }
-"""What an argument takes, by what its help calls it. `SESSION` is a session."""
+"""What an argument takes, by what its help calls it. `SESSION` is a session; see also `_VALUES`."""
 
 _TOP = {"--help": "show the commands", "--version": "show the version", "--no-color": "no colours"}
 # What needs no quotes in any shell. An agent chooses its ids, and may choose others.
@@ -42,17 +44,25 @@ _WIDEST = 60
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     parser.add_argument("--line", help="the line up to the cursor, in the place of words")
+    parser.add_argument(
+        "--tail", help="the end of the line that what is offered replaces: it is quoted so"
+    )
     add_command_after_dashes(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print what may stand there."""
-    words = arguments.command if arguments.line is None else _split(arguments.line)[1:]
+    line: str | None = arguments.line
+    words = arguments.command if line is None else [it.text for it in words_of(line)][1:]
     *before, current = words or [""]
     kind, found = candidates(before, current)
     print(kind)
-    for word, about in found:
-        print(f"{word}\t{' '.join(about.split())}")
+    texts: list[str | None] = [word for word, _ in found]
+    if line is not None and arguments.tail is not None:
+        texts = insertions([word for word, _ in found], line, arguments.tail)
+    for text, (_, about) in zip(texts, found, strict=True):
+        if text is not None:
+            print(f"{text}\t{' '.join(about.split())}")
     return 0
 
 
@@ -61,16 +71,19 @@ def candidates(before: list[str], current: str) -> tuple[str, Words]:
     if before[:1] == ["--no-color"]:
         before = before[1:]
     if not before:
-        kind, found = "words", [*COMMANDS.items(), *_TOP.items()]
+        found = [*COMMANDS.items(), *_TOP.items()]
         found = [it for it in found if it[0].startswith("-") == current.startswith("-")]
-    elif before[0] in COMMANDS:
-        walk = _Walk(parser_of(before[0])[1])
-        for word in before[1:]:
-            walk.take(word)
-        kind, found = walk.next(before[0], current)
-    else:
+        return "words", _beginning(found, current)
+    if before[0] not in COMMANDS:
         return "words", []
-    return kind, [(word, about) for word, about in found if word.startswith(current)]
+    walk = _Walk(parser_of(before[0])[1])
+    for word in before[1:]:
+        walk.take(word)
+    return walk.next(before[0], current)
+
+
+def _beginning(found: Words, begin: str) -> Words:
+    return [(word, about) for word, about in found if word.startswith(begin)]
 
 
 class _Walk:
@@ -140,18 +153,26 @@ class _Walk:
         if equals and name in self._options:
             kind, found = self._values(self._options[name], command, value)
             return kind, [(f"{name}={word}", about) for word, about in found]
-        return "words", [
+        found = [
             (name, _help_of(option))
             for name, option in self._options.items()
             if name.startswith("--") and option.dest not in self._given
         ]
+        return "words", _beginning(found, current)
 
     def _values(self, argument: argparse.Action, command: str, current: str) -> tuple[str, Words]:
         if argument.choices is not None:
-            return "words", [(str(choice), "") for choice in argument.choices]
+            return "words", _beginning([(str(it), "") for it in argument.choices], current)
+        store = self._given.get("store")
+        for option, values in _VALUES.items():
+            if option in argument.option_strings:
+                return "words", values(store, current)
         name = argument.metavar if isinstance(argument.metavar, str) else argument.dest.upper()
+        is_chosen = "title" in self._given or ("last" in self._given and command != "show")
         if name.startswith("SESSION"):
-            return "words", list(_sessions(command, self._given.get("store"), current))
+            if is_chosen:
+                return "words", []
+            return "words", list(_sessions(command, store, current))
         return _KINDS.get(name, "words"), []
 
 
@@ -180,6 +201,50 @@ def _sessions(command: str, store: str | None, begin: str) -> Iterator[tuple[str
             yield session.id, f"{_cut(title(session))} ({about})"
 
 
+def _titles(store: str | None, typed: str) -> Words:
+    """Return what of titles can be typed: those that begin so, or the only one with that in it."""
+    from rekindle.cli.words import age, agent_name
+
+    titles: dict[str, str] = {}
+    for session in _last_used(store):
+        about = f"{agent_name(session.agent)}, {age(session.updated_us)}"
+        titles.setdefault(_typeable(session.title or ""), about)
+    titles.pop("", None)
+    found = list(titles.items())
+    within = [it for it in found if typed.casefold() in it[0].casefold()]
+    return _beginning(found, typed)[:_MOST_OFFERED] or (within if len(within) == 1 else [])
+
+
+def _agents(store: str | None, begin: str) -> Words:
+    """Return the agents that have sessions."""
+    from rekindle.cli.words import several
+
+    names = [it.agent.name or it.agent.program for it in _last_used(store)]
+    counts = Counter(name for name in names if name and name == _typeable(name))
+    found = [(name, several(number, "session")) for name, number in counts.items()]
+    return _beginning(found, begin)[:_MOST_OFFERED]
+
+
+_VALUES: dict[str, Callable[[str | None, str], Words]] = {"--title": _titles, "--agent": _agents}
+"""What options take that only the store knows."""
+
+
+def _last_used(store: str | None) -> "list[Session]":
+    from rekindle.cli.reading import open_for_reading
+    from rekindle.model import Page
+
+    with open_for_reading(store) as opened:
+        return opened.sessions(Page(limit=_MOST_LOOKED_AT, with_archived=True))
+
+
+def _typeable(words: str) -> str:
+    """Return the beginning of a text that can stand on a line, and is not taken for an option."""
+    from rekindle.cli.words import printable
+
+    safe = takewhile(lambda it: it.isprintable() and printable(it) == it, words.lstrip("- "))
+    return "".join(safe).strip()
+
+
 def _is_any(_: "Session") -> bool:
     return True
 
@@ -193,14 +258,3 @@ _FITTING: dict[str, Callable[["Session"], Any]] = {
 
 def _cut(words: str) -> str:
     return words if len(words) <= _WIDEST else f"{words[: _WIDEST - 1]}…"
-
-
-def _split(line: str) -> list[str]:
-    """Cut a line into words as a shell does, also if it ends within quotes."""
-    for closing in ("", '"', "'"):
-        try:
-            words = shlex.split(line + closing)
-        except ValueError:
-            continue
-        return words if line[-1:].strip() and line else [*words, ""]
-    return line.split()

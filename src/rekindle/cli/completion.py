@@ -1,4 +1,4 @@
-"""Print what makes a shell complete commands, options, and the ids of sessions with their titles.
+"""Print what makes a shell complete commands, options, agents, and sessions by id or by title.
 
 Put it where your shell looks for completions, or have it read at each start:
   bash  eval "$(rekindle completion bash)"       in ~/.bashrc

@@ -12,14 +12,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rekindle.cli.checks import Finding, Level
+from msgspec.structs import replace
+
+from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.reading import add_store_option
 from rekindle.cli.words import one_line, print_json
-from rekindle.errors import RekindleError
+from rekindle.errors import RekindleError, StoreDamaged
 from rekindle.store.location import asked_for, usual_path
 
 _STYLES = {"ok": "green", "fixed": "cyan", "warning": "yellow", "problem": "bold red"}
 _WORTH_A_WORD = 500_000_000
+_NARROW = 60
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +43,8 @@ def main(arguments: argparse.Namespace) -> int:
     path = asked or usual_path()
     findings: list[Finding] = []
     for finding in _examine(path, is_asked_for=asked is not None, full=arguments.full):
-        findings.append(_mended(finding) if arguments.fix else finding)
+        is_damaged = any(it.is_damage and it.level is Level.PROBLEM for it in findings)
+        findings.append(_mended(finding, is_damaged=is_damaged) if arguments.fix else finding)
         if not arguments.json:
             _print(findings[-1])
     is_well = all(finding.level is not Level.PROBLEM for finding in findings)
@@ -60,14 +64,28 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
         check_writable,
     )
 
-    yield from _safely("store", lambda: check_store(path, is_asked_for=is_asked_for))
-    yield from _safely("permissions", lambda: check_permissions(path))
+    is_ours = _is_ours(path)
+    yield from _safely(
+        "store", lambda: check_store(path, is_ours=is_ours, is_asked_for=is_asked_for)
+    )
+    if is_ours:
+        yield from _safely("permissions", lambda: check_permissions(path))
     yield from _safely("access", lambda: check_writable(path))
     yield from _safely("disk", lambda: check_disk(path))
     yield from check_sqlite()
-    if path.is_file():
+    if is_ours:
         yield from _safely("store", lambda: _examine_database(path, full=full))
     yield from _safely("editors", check_editors)
+
+
+def _is_ours(path: Path) -> bool:
+    from rekindle.store.examining import is_store
+
+    try:
+        return path.is_file() and is_store(path)
+    except OSError:
+        # What cannot be read is nothing to change; that it cannot be is told of.
+        return False
 
 
 def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
@@ -79,17 +97,15 @@ def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
         print("rekindle: this is a large store; looking at it takes a while", file=sys.stderr)
     with Examination(path) as store:
         yield from database.check_schema(store)
-        schema = store.schema()
-        if schema is None or schema > NEWEST_SCHEMA:
+        if (store.schema() or 0) > NEWEST_SCHEMA:
             return
-        leases = store.leases()
+        # What finds damage comes first, because nothing is mended after that.
         checks: dict[str, Callable[[], Iterator[Finding]]] = {
-            "journal": lambda: database.check_journal(store, path),
             "integrity": lambda: database.check_integrity(store, path, full=full),
-            "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
             "sessions": lambda: database.check_sessions(store),
-            "live": lambda: holders.check_live(leases),
-            "leases": lambda: holders.check_leases(leases, path),
+            "journal": lambda: database.check_journal(store, path),
+            "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
+            "leases": lambda: holders.check_holders(store.leases(), path),
             "leftovers": lambda: holders.check_leftovers(path),
             "agents": lambda: agents.check_agents(store),
         }
@@ -101,6 +117,10 @@ def _safely(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Findi
     """Do a check; that it cannot be done is a finding, and the next one is done regardless."""
     try:
         yield from check()
+    except StoreDamaged as error:
+        yield Finding(
+            check=name, level=Level.PROBLEM, what=one_line(str(error)), remedy=SAVE, is_damage=True
+        )
     except (RekindleError, OSError) as error:
         yield Finding(
             check=name,
@@ -110,21 +130,16 @@ def _safely(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Findi
         )
 
 
-def _mended(finding: Finding) -> Finding:
+def _mended(finding: Finding, *, is_damaged: bool) -> Finding:
     if finding.mend is None:
         return finding
+    if is_damaged:
+        return replace(finding, remedy="not repaired, because the store is damaged")
     try:
         finding.mend()
     except (RekindleError, OSError) as error:
-        why = f"could not be repaired: {one_line(str(error))}"
-        return Finding(
-            check=finding.check,
-            level=finding.level,
-            what=finding.what,
-            remedy=why,
-            facts=finding.facts,
-        )
-    return Finding(check=finding.check, level=Level.FIXED, what=finding.what, facts=finding.facts)
+        return replace(finding, remedy=f"could not be repaired: {one_line(str(error))}")
+    return replace(finding, level=Level.FIXED, remedy="")
 
 
 def _print(finding: Finding) -> None:
@@ -133,16 +148,21 @@ def _print(finding: Finding) -> None:
         print("\t".join(map(one_line, words)))
         return
     from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Column, Table
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
-    line = Text.assemble(
-        (f"{finding.level:8}", _STYLES[finding.level]),
-        f" {finding.check:12} {one_line(finding.what)}",
-    )
-    console.print(line)
+    console = Console(highlight=False)
+    head = Text.assemble((f"{finding.level:8}", _STYLES[finding.level]), f" {finding.check:12}")
+    rest = Text(one_line(finding.what))
     if finding.remedy:
-        console.print(Text(f"{'':21} → {one_line(finding.remedy)}", style="dim"))
+        rest.append(f"\n→ {one_line(finding.remedy)}", style="dim")
+    if console.width < _NARROW:
+        console.print(head, Padding(rest, (0, 0, 0, 2)), sep="\n")
+        return
+    side_by_side = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1))
+    side_by_side.add_row(head, rest)
+    console.print(side_by_side)
 
 
 def _describe(finding: Finding) -> dict[str, object]:

@@ -4,19 +4,26 @@ import sys
 from collections.abc import Iterator
 
 from rekindle.cli.progress import Bar
-from rekindle.errors import StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.index import Index
 from rekindle.store.indexing import Progress, bring_up_to_date
 
 
-def update(index: Index, store: Store) -> None:
-    """Bring an index up to date; where it cannot be, say so: what is indexed is still there."""
+def update(index: Index, store: Store) -> bool:
+    """Bring an index up to date; where it cannot be, say so: what is indexed is still there.
+
+    Tell whether all is well, which it also is where another is at it.
+    """
     try:
         index.sweep()
         shown(bring_up_to_date(index, store))
+    except StoreDamaged as error:
+        print(f"rekindle: {error}; `rekindle doctor` tells more", file=sys.stderr)
+        return False
     except StoreUnavailable as error:
         print(f"rekindle: {error}: the latest may be missing", file=sys.stderr)
+    return True
 
 
 def shown(steps: Iterator[Progress]) -> None:

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-from rekindle.errors import UsageError
-
 
 def folders_of_project() -> tuple[str, ...]:
     """Return the folder of the project that we are in: as it is spelled here, and without links.
@@ -21,10 +19,7 @@ def folders_of_project() -> tuple[str, ...]:
 
 def _here() -> Path:
     """Return the current folder, by the way that the user came there if the shell tells."""
-    try:
-        real = Path.cwd()
-    except FileNotFoundError as error:
-        raise UsageError("the current folder is gone: change into one that is there") from error
+    real = Path.cwd()
     told = Path(os.environ.get("PWD", ""))
     is_same = told.is_absolute() and told.exists() and told.samefile(real)
     return told if is_same else real

@@ -73,13 +73,14 @@ def main(arguments: argparse.Namespace) -> int:
         since_us=arguments.since,
     )
     with open_for_reading(arguments.store) as store:
+        hits, is_well = _look(store, arguments.store, wanted)
         found = [
             (
                 _session(store, hit, redact=arguments.redact),
                 hit,
                 _snippet(hit, redact=arguments.redact),
             )
-            for hit in _look(store, arguments.store, wanted)
+            for hit in hits
         ]
         if arguments.json:
             print_json([_describe(*it) for it in found])
@@ -90,20 +91,22 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             for session, hit, pieces in found:
                 print("\t".join(_row(session, hit, pieces)))
-    return 0
+    # What was not found may be where the damage is.
+    return 0 if is_well else 1
 
 
-def _look(store: Store, option: str | None, wanted: Wanted) -> list[Hit]:
+def _look(store: Store, option: str | None, wanted: Wanted) -> tuple[list[Hit], bool]:
+    """Return what was found, and whether all could be looked at."""
     path = path_for_reading(option)
     if path is None:
-        return []
+        return [], True
     from rekindle.cli.indexing import update
     from rekindle.store.index import Index
     from rekindle.store.searching import search
 
     with Index(path) as index:
-        update(index, store)
-        return search(index, wanted)
+        is_well = update(index, store)
+        return search(index, wanted), is_well
 
 
 def _session(store: Store, hit: Hit, *, redact: bool) -> Session:

@@ -9,6 +9,7 @@ example:
 """
 
 import argparse
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the snippet, or write it."""
-    from rekindle.cli.editors.agents import agent_behind_rekindle
+    from rekindle.cli.editors.agents import agent_behind_rekindle, behind_rekindle
 
     editor = EDITORS[arguments.editor]
     if arguments.write and not arguments.command:
@@ -51,8 +52,13 @@ def main(arguments: argparse.Namespace) -> int:
     _check([*command, arguments.name or "name"])
     agent = agent_behind_rekindle(command, arguments.name or None)
     path = (arguments.file or editor.path).expanduser().absolute()
-    if arguments.command and shutil.which(command[0]) is None:
-        print(f"rekindle: {command[0]} was not found here", file=sys.stderr)
+    behind = behind_rekindle(command)
+    if behind is not None:
+        words = "the command has `rekindle run` already, and gets no second one"
+        print(f"rekindle: {words}", file=sys.stderr)
+    program = (behind or command)[0]
+    if arguments.command and shutil.which(program) is None:
+        print(f"rekindle: {program} was not found here", file=sys.stderr)
     if arguments.write:
         return _write(editor, agent, path)
     print(f"{editor.title}, in {path}:", file=sys.stderr)
@@ -77,6 +83,7 @@ def _write(editor: "Editor", agent: "Agent", path: Path) -> int:
         if after == before:
             print(f"{path} has it already")
             return 0
+        replaced = editor.command(before, agent.name)
         copy = save(path, after, before)
     except FileUnclear as error:
         raise FileUnclear(
@@ -84,6 +91,9 @@ def _write(editor: "Editor", agent: "Agent", path: Path) -> int:
             f"{editor.snippet(agent)}"
         ) from error
     print(f"wrote {agent.name} to {path}")
+    if replaced not in {(), agent.command}:
+        print(f"it takes the place of: {one_line(shlex.join(replaced))}")
+        print("to have both, give this one another name: --name NAME")
     if copy is not None:
         print(f"what it was before is in {copy}")
     return 0

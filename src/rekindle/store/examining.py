@@ -6,7 +6,7 @@ Everything raises StoreUnavailable.
 
 import json
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -18,13 +18,17 @@ from rekindle.model import AgentIdentity, Holder, Kind
 from rekindle.store import statements
 from rekindle.store.filelock import is_held
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, key_at, place, schema_version
-from rekindle.store.opening import in_words, open_for_writing, open_read_only
+from rekindle.store.opening import in_words, lock_path, open_for_writing, open_read_only
 from rekindle.store.rows import CODEC_LINES, entries_in, session_in
 
 SOUND_SQLITE = (3, 51, 3)
 """The first one without the WAL-reset bug, which can damage a store that several write to."""
 
 NEWEST_SCHEMA = len(MIGRATIONS)
+
+# Where SQLite's file format has them.
+_BEGIN = b"SQLite format 3\0"
+_MARK = slice(68, 72)
 
 _MOST_COMPLAINTS = 10
 _STEPS_BETWEEN_LOOKS = 100_000
@@ -93,7 +97,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 
 class Examination:
-    """A store, open to be looked over. One of somebody else may be opened, too."""
+    """A store, open to be looked over."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -210,6 +214,32 @@ class Examination:
             yield
         except (apsw.Error, OSError, ValueError) as error:
             raise in_words(error, self._path) from error
+
+
+def is_database(path: Path) -> bool:
+    """Tell whether a file begins as those of SQLite do. Raises OSError."""
+    return _header(path).startswith(_BEGIN)
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a file is a store of ours, by what it says of itself. Raises OSError.
+
+    It is read, and not opened as a database: SQLite would make files beside one of others.
+    """
+    header = _header(path)
+    mark = int.from_bytes(header[_MARK], "big")
+    if not header.startswith(_BEGIN) or mark not in {0, APPLICATION_ID}:
+        return False
+    if mark == 0 and lock_path(path).exists():
+        # A new store has its mark in SQLite's log first.
+        with suppress(StoreError), Examination(path) as store:
+            return store.schema() is not None
+    return mark == APPLICATION_ID
+
+
+def _header(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MARK.stop)
 
 
 def sqlite_version() -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from typing import Any, Self
 
 import apsw
 
-from rekindle.errors import StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.location import index_path
 from rekindle.store.migrations import place
 from rekindle.store.opening import Database, make_private_file
@@ -181,7 +181,7 @@ class Index:
             raise StoreUnavailable(words) from error
         except (apsw.CorruptError, apsw.NotADBError) as error:
             words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
-            raise StoreUnavailable(words) from error
+            raise StoreDamaged(words) from error
         except (apsw.Error, OSError) as error:
             raise StoreUnavailable(f"the index {self._path} failed: {error}") from error
 

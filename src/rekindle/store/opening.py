@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from rekindle.errors import StoreTooNew, StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.store.filelock import FileLock
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version
 
@@ -140,7 +140,7 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             words = f"the store {path} cannot be written: {error}"
         case apsw.NotADBError() | apsw.CorruptError() | ValueError():
-            words = f"the store {path} is damaged: {error}"
+            return StoreDamaged(f"the store {path} is damaged: {error}")
         case _:
             words = f"the store {path} failed: {error}"
     return StoreUnavailable(words)

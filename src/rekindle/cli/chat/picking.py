@@ -4,8 +4,8 @@ import os
 
 from msgspec.structs import replace
 
-from rekindle.cli.words import age, agent_name, folder, title
-from rekindle.errors import StoreError, UsageError
+from rekindle.cli.words import age, agent_name, folder, one_line, title
+from rekindle.errors import RekindleError, StoreError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 
@@ -21,16 +21,18 @@ def pick(store: Store, page: Page = _ALL) -> Session:
     for number, session in enumerate(sessions, 1):
         where = f"{age(session.updated_us):>6}  {agent_name(session.agent)}  {folder(session)}"
         print(f"{number}  {where}  {title(session)}")
-    try:
-        answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
-    except EOFError:
-        answer = ""
-    except KeyboardInterrupt:
-        print()
-        raise
-    if not answer.isdecimal() or not 1 <= int(answer) <= len(sessions):
-        raise UsageError(f"none of these: {answer!r}; give a number, or SESSION, --last or --title")
-    return sessions[int(answer) - 1]
+    while True:
+        try:
+            answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
+        except EOFError as error:
+            print()
+            raise RekindleError("no session was chosen") from error
+        except KeyboardInterrupt:
+            print()
+            raise
+        if answer.isdecimal() and 1 <= int(answer) <= len(sessions):
+            return sessions[int(answer) - 1]
+        print(f"{one_line(answer)!r} is none of these")
 
 
 def _offered(store: Store, page: Page) -> list[Session]:

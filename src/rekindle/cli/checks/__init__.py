@@ -29,6 +29,15 @@ class Finding(Struct, frozen=True, kw_only=True):
     """The same for programs."""
     mend: Callable[[], object] | None = None
     """Repairs it. Loses nothing."""
+    is_damage: bool = False
+    """Something in the store makes no sense: writing to it might lose more."""
+
+
+SAVE = (
+    "copy the store, and all files that begin with its name, to a safe place; then bring a backup "
+    "back, or save what can be read: sqlite3 damaged.db .recover | sqlite3 saved.db"
+)
+"""What to do about damage."""
 
 
 def some(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from rekindle.cli.checks import Finding, Level
+from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.checks.places import size
 from rekindle.cli.words import one_line
 from rekindle.store.examining import (
@@ -18,9 +18,6 @@ from rekindle.store.examining import (
     sqlite_version,
 )
 
-_RESTORE = (
-    "copy the store to a safe place, then bring a backup back, or save what `sqlite3 .recover` can"
-)
 _LARGE_LOG = 64 * 1024 * 1024
 _MUCH_FREE = 50_000_000
 _SHARE_FREE = 0.3
@@ -41,18 +38,10 @@ def check_sqlite() -> Iterator[Finding]:
 
 
 def check_schema(store: Examination) -> Iterator[Finding]:
-    """Look whether the store is ours, and of what age."""
-    found = store.schema()
+    """Look of what age the store is."""
+    found = store.schema() or 0
     facts = {"schema": found, "newest": NEWEST_SCHEMA}
-    if found is None:
-        yield Finding(
-            check="schema",
-            level=Level.PROBLEM,
-            what="this is a database, but no store of Rekindle's",
-            remedy="name another store with --store or REKINDLE_STORE",
-            facts=facts,
-        )
-    elif found > NEWEST_SCHEMA:
+    if found > NEWEST_SCHEMA:
         yield Finding(
             check="schema",
             level=Level.PROBLEM,
@@ -94,9 +83,10 @@ def check_integrity(store: Examination, path: Path, *, full: bool) -> Iterator[F
         check="integrity",
         level=Level.PROBLEM,
         what=f"damaged: {'; '.join(map(one_line, complaints))}",
-        remedy="rekindle doctor --full --fix makes the indexes anew" if is_in_indexes else _RESTORE,
+        remedy="rekindle doctor --full --fix makes the indexes anew" if is_in_indexes else SAVE,
         facts={"complaints": complaints},
         mend=partial(rebuild_indexes, path) if is_in_indexes else None,
+        is_damage=True,
     )
 
 
@@ -117,14 +107,16 @@ def check_sessions(store: Examination) -> Iterator[Finding]:
             check="sessions",
             level=Level.PROBLEM,
             what=f"{len(orphans)} sessions are gone, but their entries are there",
-            remedy=_RESTORE,
+            remedy=SAVE,
+            is_damage=True,
         )
     if unreadable:
         yield Finding(
             check="sessions",
             level=Level.PROBLEM,
             what=f"{len(unreadable)} cannot be read: {', '.join(map(one_line, unreadable[:5]))}",
-            remedy=_RESTORE,
+            remedy=SAVE,
+            is_damage=True,
         )
 
 

@@ -7,23 +7,26 @@ from functools import partial
 from pathlib import Path
 
 from rekindle.cli.checks import Finding, Level, some
-from rekindle.cli.checks.places import belongings
+from rekindle.cli.checks.places import tokens
 from rekindle.cli.words import one_line
 from rekindle.store.examining import Lease
 from rekindle.store.filelock import is_held
 from rekindle.store.location import open_store
 
 _FRESH_SECONDS = 60.0
-_OLD_SECONDS = 86_400.0
-_TEMPORARY = (".tmp", "-journal")
 
 
-def check_live(leases: list[Lease]) -> Iterator[Finding]:
-    """Tell which sessions are in use."""
+def check_holders(leases: list[Lease], path: Path) -> Iterator[Finding]:
+    """Tell which sessions are in use, and which are held by processes that are gone."""
+    yield _live(leases)
+    yield from _dead(leases, path)
+
+
+def _live(leases: list[Lease]) -> Finding:
     alive = [lease for lease in leases if lease.is_alive]
     users = {(it.holder.pid, it.holder.host) for it in alive}
     named = ", ".join(f"process {pid} on {one_line(host)}" for pid, host in sorted(users))
-    yield Finding(
+    return Finding(
         check="live",
         what=f"{some(len(alive), 'session')} in use by {named}"
         if alive
@@ -36,8 +39,7 @@ def check_live(leases: list[Lease]) -> Iterator[Finding]:
     )
 
 
-def check_leases(leases: list[Lease], path: Path) -> Iterator[Finding]:
-    """Look for sessions that are held by processes that are gone."""
+def _dead(leases: list[Lease], path: Path) -> Iterator[Finding]:
     dead = [lease for lease in leases if not lease.is_alive]
     # A lock is only seen on the machine that has it.
     here = [lease for lease in dead if lease.holder.host == os.uname().nodename]
@@ -61,7 +63,7 @@ def check_leases(leases: list[Lease], path: Path) -> Iterator[Finding]:
 
 def check_leftovers(path: Path) -> Iterator[Finding]:
     """Look for files that nobody uses any more."""
-    left = [file for file in belongings(path) if _is_left(file, path)]
+    left = [file for file in tokens(path) if _is_left(file)]
     if left:
         yield Finding(
             check="leftovers",
@@ -73,17 +75,13 @@ def check_leftovers(path: Path) -> Iterator[Finding]:
         )
 
 
-def _is_left(file: Path, path: Path) -> bool:
+def _is_left(file: Path) -> bool:
     try:
         age = time.time() - file.stat().st_mtime
     except FileNotFoundError:
         return False
-    if file.parent.name == f"{path.name}.live":
-        # A fresh one may be about to be locked.
-        return age > _FRESH_SECONDS and not is_held(file)
-    # A store's own journal is what brings it back after a crash; SQLite alone may remove it.
-    is_journal = file.name == f"{path.name}-journal"
-    return file.name.endswith(_TEMPORARY) and not is_journal and age > _OLD_SECONDS
+    # A fresh one may be about to be locked.
+    return age > _FRESH_SECONDS and not is_held(file)
 
 
 def _release(path: Path, leases: list[Lease]) -> None:

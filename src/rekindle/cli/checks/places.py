@@ -8,13 +8,19 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePath
 
-from rekindle.cli.checks import Finding, Level
-from rekindle.store.location import usual_path
+from rekindle.cli.checks import SAVE, Finding, Level
+from rekindle.store.examining import is_database
+from rekindle.store.location import index_path, usual_path
+from rekindle.store.opening import lock_path
 
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
 _OTHERS = 0o077
+_OF_DATABASE = ("", "-wal", "-shm", "-journal")
+_ANOTHER = "name another store with --store or REKINDLE_STORE"
 _LITTLE_SPACE = 100_000_000
+# One long answer of a tool may have as much.
+_NO_SPACE = 1_000_000
 _NETWORK = frozenset(
     {"9p", "afpfs", "afs", "ceph", "cifs", "davfs", "glusterfs", "lustre", "nfs", "nfs4"}
     | {"prl_fs", "smb3", "smbfs", "vboxsf", "webdav"}
@@ -22,13 +28,15 @@ _NETWORK = frozenset(
 )
 
 
-def check_store(path: Path, *, is_asked_for: bool) -> Iterator[Finding]:
-    """Look whether the store is there."""
+def check_store(path: Path, *, is_ours: bool, is_asked_for: bool) -> Iterator[Finding]:
+    """Look whether the store is there, and is one."""
     facts = {"path": str(path)}
-    if path.is_file():
+    if is_ours:
         yield Finding(check="store", what=str(path), facts=facts)
+    elif path.is_file():
+        yield _other_file(path)
     elif path.exists():
-        yield _problem("store", f"{path} is no file", "name another store with --store")
+        yield _problem("store", f"{path} is no file", _ANOTHER)
     elif is_asked_for:
         yield _problem("store", f"there is no store at {path}", "name the right one with --store")
     else:
@@ -39,7 +47,7 @@ def check_permissions(path: Path) -> Iterator[Finding]:
     """Look whether the store and all that belongs to it is the user's, and only theirs."""
     found = [finding for file in belongings(path) for finding in _check_mode(file)]
     yield from found
-    if not found and path.exists():
+    if not found:
         yield Finding(check="permissions", what="private to you")
 
 
@@ -56,7 +64,7 @@ def check_writable(path: Path) -> Iterator[Finding]:
         yield _problem(
             "access",
             f"the folder {folder} is read-only: nothing can be recorded",
-            "make it writable, or name another store with --store or REKINDLE_STORE",
+            f"make it writable, or {_ANOTHER}",
         )
     else:
         yield Finding(check="access", what="can be read and written")
@@ -73,31 +81,40 @@ def check_disk(path: Path) -> Iterator[Finding]:
             "name a store on a local disk with --store or REKINDLE_STORE",
         )
     free = shutil.disk_usage(folder).free
-    words = f"{size(free)} free{f' on {kind}' if kind else ''}"
-    is_little = free < _LITTLE_SPACE
+    level = Level.OK
+    if free < _LITTLE_SPACE:
+        level = Level.PROBLEM if free < _NO_SPACE else Level.WARNING
     yield Finding(
         check="disk",
-        level=Level.WARNING if is_little else Level.OK,
-        what=words,
-        remedy="make space: what cannot be recorded is lost when the conversation ends"
-        if is_little
-        else "",
+        level=level,
+        what=f"{size(free)} free{f' on {kind}' if kind else ''}",
+        remedy=""
+        if level is Level.OK
+        else "make space: what cannot be recorded is lost when the conversation ends",
         facts={"free": free, "fileSystem": kind},
     )
 
 
 def belongings(path: Path) -> list[Path]:
-    """Return the store and what lies beside it and belongs to it, and what lies in that."""
-    if not path.parent.is_dir():
-        return []
+    """Return the store, and the files and folders that Rekindle has made for it.
+
+    Others may be called almost like it, and are left alone.
+    """
     usual = [path.parent] if path.parent == usual_path().parent else []
-    beside = [
-        file
-        for file in sorted(path.parent.iterdir())
-        if file.name == path.name or file.name.startswith((f"{path.name}-", f"{path.name}."))
-    ]
-    inside = [file for folder in beside if folder.is_dir() for file in sorted(folder.iterdir())]
-    return [*usual, *beside, *inside]
+    databases = [Path(f"{it}{end}") for it in (path, index_path(path)) for end in _OF_DATABASE]
+    beside = [it for it in (*databases, lock_path(path), live_folder(path)) if it.exists()]
+    return [*usual, *beside, *tokens(path)]
+
+
+def tokens(path: Path) -> list[Path]:
+    """Return the files by which processes that use a store show that they are alive."""
+    folder = live_folder(path)
+    return sorted(it for it in folder.iterdir() if it.is_file()) if folder.is_dir() else []
+
+
+def live_folder(path: Path) -> Path:
+    """Return the folder of a store's tokens."""
+    return path.with_name(f"{path.name}.live")
 
 
 def file_system_of(folder: PurePath, table: Iterable[tuple[str, str]]) -> str | None:
@@ -153,6 +170,18 @@ def size(amount: float) -> str:
             return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
+
+
+def _other_file(path: Path) -> Finding:
+    if not path.stat().st_size:
+        return _problem("store", f"{path} is empty", f"remove it, or {_ANOTHER}")
+    if is_database(path):
+        return _problem("store", f"{path} is a database, but no store of Rekindle's", _ANOTHER)
+    return _problem(
+        "store",
+        f"{path} is no store of Rekindle's, or its beginning is damaged",
+        f"{_ANOTHER}; if it was a store, {SAVE}",
+    )
 
 
 def _check_mode(file: Path) -> Iterator[Finding]:

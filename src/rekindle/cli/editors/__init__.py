@@ -2,19 +2,25 @@
 
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
+from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import Any
 
 from msgspec import Struct
 
 from rekindle.cli.editors import places
 from rekindle.cli.editors.agents import Agent
-from rekindle.cli.editors.blocks import put_block
-from rekindle.cli.editors.jsonc import update
+from rekindle.cli.editors.blocks import get_block, put_block
+from rekindle.cli.editors.jsonc import find, update
+from rekindle.wire.envelope import rows, table
 
 SERVERS = "agent_servers"
 """Under what Zed and the JetBrains IDEs name their agents."""
 
+# As they are written below.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 _LUA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -30,6 +36,8 @@ class Editor(Struct, frozen=True, kw_only=True):
     """What tells it of an agent."""
     insert: Callable[[str, Agent], str]
     """Put that into the text of its file."""
+    command: Callable[[str, str], tuple[str, ...]]
+    """Return what the text of its file has it start for the agent of that name, if anything."""
 
     @property
     def path(self) -> Path:
@@ -50,6 +58,13 @@ def _command_and_arguments(agent: Agent) -> dict[str, Any]:
     return {"command": agent.command[0], "args": list(agent.command[1:])}
 
 
+def _command_in_json(text: str, name: str) -> tuple[str, ...]:
+    found = find(text, (SERVERS, name))
+    server = table(found.data) if found else {}
+    command = server.get("command")
+    return (str(command), *map(str, rows(server.get("args")))) if command else ()
+
+
 def _for_neovim(agent: Agent) -> str:
     adapter = agent.adapter or _identifier(agent.name, "_")
     fields = [f"commands = {{ default = {{ {', '.join(map(_lua_string, agent.command))} }} }},"]
@@ -59,10 +74,13 @@ def _for_neovim(agent: Agent) -> str:
         fields = [*(f"{it} = {_lua_string(name)}," for it, name in names.items()), *fields]
     base = _lua_string(agent.adapter or "opencode")
     lines = [
-        f'require("codecompanion.config").adapters.acp{_lua_index(adapter)} = function()',
-        f'  return require("codecompanion.adapters").extend({base}, {{',
-        *(f"    {field}" for field in fields),
-        "  })",
+        'local found, config = pcall(require, "codecompanion.config")',
+        "if found and config.adapters then",
+        f"  config.adapters.acp{_lua_index(adapter)} = function()",
+        f'    return require("codecompanion.adapters").extend({base}, {{',
+        *(f"      {field}" for field in fields),
+        "    })",
+        "  end",
         "end",
     ]
     return "\n".join(lines) + "\n"
@@ -70,6 +88,17 @@ def _for_neovim(agent: Agent) -> str:
 
 def _in_neovim(text: str, agent: Agent) -> str:
     return put_block(text, agent.name, _for_neovim(agent), "--")
+
+
+def _command_in_block(text: str, name: str, comment: str) -> tuple[str, ...]:
+    """Return the command that a block of ours has as its last strings."""
+    strings = [_ESCAPED.sub(r"\1", it) for it in _STRING.findall(get_block(text, name, comment))]
+    starts = [
+        at
+        for at, (program, argument) in enumerate(pairwise(strings))
+        if PurePath(program).name == "rekindle" and argument == "run"
+    ]
+    return tuple(strings[starts[0] :]) if starts else ()
 
 
 def _for_emacs(agent: Agent) -> str:
@@ -128,6 +157,7 @@ EDITORS = {
         files=places.zed,
         snippet=lambda agent: _in_zed("", agent),
         insert=_in_zed,
+        command=_command_in_json,
     ),
     "jetbrains": Editor(
         title="JetBrains",
@@ -135,6 +165,7 @@ EDITORS = {
         files=places.jetbrains,
         snippet=lambda agent: _in_jetbrains("", agent),
         insert=_in_jetbrains,
+        command=_command_in_json,
     ),
     "neovim": Editor(
         title="Neovim",
@@ -142,6 +173,7 @@ EDITORS = {
         files=places.neovim_files,
         snippet=_for_neovim,
         insert=_in_neovim,
+        command=partial(_command_in_block, comment="--"),
     ),
     "emacs": Editor(
         title="Emacs",
@@ -149,5 +181,6 @@ EDITORS = {
         files=places.emacs,
         snippet=_for_emacs,
         insert=_in_emacs,
+        command=partial(_command_in_block, comment=";;"),
     ),
 }

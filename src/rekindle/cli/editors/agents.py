@@ -9,6 +9,10 @@ from pathlib import Path, PurePath
 
 from msgspec import Struct
 
+from rekindle.cli import parser_of
+from rekindle.cli.editors.launchers import name_of_program, place_of_program
+from rekindle.errors import UsageError
+
 
 class Agent(Struct, frozen=True, kw_only=True):
     """An agent behind Rekindle, as an editor is told of it."""
@@ -42,17 +46,38 @@ _KNOWN: dict[str, tuple[str, str | None, str | None]] = {
 
 
 def agent_behind_rekindle(command: Sequence[str], name: str | None = None) -> Agent:
-    """Return the agent that a command starts, with Rekindle before it."""
-    # `npx -y @someone/codex-acp@1.2` starts codex-acp.
-    programs = [PurePath(word).name.partition("@")[0] for word in command]
-    known = next((_KNOWN[program] for program in programs if program in _KNOWN), None)
-    usual, adapter, variable = known or (programs[0], None, None)
+    """Return the agent that a command starts, with Rekindle before it, unless it is there."""
+    behind = behind_rekindle(command)
+    program = name_of_program(behind or command)
+    usual, adapter, variable = _KNOWN.get(program, (program, None, None))
     return Agent(
         name=name or usual,
-        command=(*rekindle_command(), "run", "--", *_resolved(command)),
+        command=(*rekindle_command(), "run", "--", *_resolved(command))
+        if behind is None
+        else _with_full_paths(command, behind),
         adapter=adapter,
         variable=variable,
     )
+
+
+def behind_rekindle(command: Sequence[str]) -> Sequence[str] | None:
+    """Return the agent's command if a command is `rekindle run` with it already."""
+    program, *arguments = command[place_of_program(command) :]
+    if PurePath(program).name != "rekindle" or arguments[:1] != ["run"]:
+        return None
+    _, parser = parser_of("run")
+    agent = parser.parse_args(arguments[1:]).command
+    agent = agent[1:] if agent[:1] == ["--"] else agent
+    if not agent:
+        raise UsageError("no agent given: the command ends with `rekindle run`")
+    return agent
+
+
+def _with_full_paths(command: Sequence[str], behind: Sequence[str]) -> tuple[str, ...]:
+    before = command[: len(command) - len(behind)]
+    is_first = place_of_program(command) == 0
+    started = (*rekindle_command(), *before[1:]) if is_first else _resolved(before)
+    return (*started, *_resolved(behind))
 
 
 def rekindle_command() -> tuple[str, ...]:

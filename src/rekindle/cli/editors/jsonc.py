@@ -59,12 +59,19 @@ def set_value(text: str, path: Sequence[str], value: object) -> str:
 
 def update(text: str, path: Sequence[str], fields: Mapping[str, object]) -> str:
     """Set members of the object at `path`, and leave its others. Raises FileUnclear."""
-    found = None if _BLANK.fullmatch(text) else _find(parse(text), path)
-    if found is None:
+    if find(text, path) is None:
         return set_value(text, path, fields)
     for name, value in fields.items():
         text = set_value(text, (*path, name), value)
     return text
+
+
+def find(text: str, path: Sequence[str]) -> Value | None:
+    """Return what is at `path`, if anything is. Raises FileUnclear."""
+    value = None if _BLANK.fullmatch(text) else parse(text)
+    for key in path:
+        value = value.members.get(key) if value and value.members is not None else None
+    return value
 
 
 class _Reader:
@@ -169,13 +176,6 @@ class _Reader:
     def _fail(self, what: str) -> NoReturn:
         line = self._text.count("\n", 0, self._at) + 1
         raise FileUnclear(f"the file is no valid JSON: {what} in line {line}")
-
-
-def _find(root: Value, path: Sequence[str]) -> Value | None:
-    value: Value | None = root
-    for key in path:
-        value = value.members.get(key) if value and value.members is not None else None
-    return value
 
 
 def _changed(text: str, root: Value, path: Sequence[str], value: object) -> str:

@@ -47,7 +47,11 @@ def _mode_of(target: Path) -> int | None:
         raise FileUnclear(f"{target} is no file")
     if found.st_uid != os.geteuid():
         raise FileUnclear(f"{target} belongs to another user")
-    return stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(found.st_mode)
+    if not mode & stat.S_IWUSR:
+        # A folder that can be written is enough to replace it, and whoever made it so said no.
+        raise FileUnclear(f"{target} is read-only")
+    return mode
 
 
 def _copy(target: Path, before: str, mode: int) -> Path:

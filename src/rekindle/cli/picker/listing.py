@@ -37,7 +37,9 @@ _PAUSE_IN_TYPING = 0.15
 _PAUSE_IN_MOVING = 0.04
 _SHOWN = 100
 _NEARLY_AT_THE_END = 10
-_KEYS = "⏎ resume  ^o show  ^f fork  ^r rename  ^t archive  ^x delete  esc leave"
+KEYS = "⏎ resume  ^o show  ^f fork  ^r rename  ^t archive  ^x delete  esc leave"
+# On a narrow screen, a key and what it does stay together.
+_KEPT_TOGETHER = KEYS.replace("  ", "\n").replace(" ", "\N{NO-BREAK SPACE}").replace("\n", "  ")
 
 _REVERSED = Style(reverse=True)
 
@@ -123,7 +125,7 @@ class List(Screen[Chosen]):
         yield Static(id="news", markup=False)
         with VerticalScroll(id="preview", can_focus=False):
             yield Static(id="end", markup=False)
-        yield Static(_KEYS, id="keys", markup=False)
+        yield Static(_KEPT_TOGETHER, id="keys", markup=False)
 
     def on_mount(self) -> None:
         """Begin with the sessions used last."""

@@ -2,22 +2,19 @@
 
 _rekindle() {
     local line=${COMP_LINE:0:COMP_POINT} current=${COMP_WORDS[COMP_CWORD]}
-    local kind value about before
+    local kind value about tail=$2
     COMPREPLY=()
     # bash cuts words at = and : and wants what follows them only.
-    case $current in = | :) current= ;; esac
-    before=${line##*[[:space:]]}
-    before=${before%"$current"}
+    case $current in = | :) current= tail= ;; esac
 
     local -a values=() described=()
     {
         IFS= read -r kind
         while IFS=$'\t' read -r value about; do
-            value=${value#"$before"}
             values+=("$value")
             described+=("$value${about:+  ($about)}")
         done
-    } < <(rekindle complete --line "$line" 2>/dev/null)
+    } < <(rekindle complete --line "$line" --tail="$tail" 2>/dev/null)
 
     case $kind in
         words)

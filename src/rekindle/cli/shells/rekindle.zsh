@@ -18,7 +18,8 @@ _rekindle() {
                 value=${line%%$'\t'*}
                 described+=("${value//:/\\:}:${line#*$'\t'}")
             done
-            _describe -V 'rekindle' described
+            # All of them fit already, also those that do not begin with what was typed.
+            _describe -V 'rekindle' described -U
             ;;
         files) _files ;;
         folders) _files -/ ;;
