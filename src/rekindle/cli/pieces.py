@@ -32,6 +32,7 @@ from rekindle.export.parts import (
 )
 from rekindle.export.words import HANDOVER, Ending, Step, ending, lost, steps
 from rekindle.model import Session
+from rekindle.wire.envelope import text
 
 _MEANINGS = {"completed": "done", "failed": "failed", "cancelled": "failed"}
 _STEPS = {"completed": ("[x] ", "done"), "in_progress": ("[>] ", "going")}
@@ -163,7 +164,13 @@ def _first_line(words: str) -> str:
 
 def said_in(blocks: Iterable[dict[str, Any]]) -> str:
     """Return what blocks say, with a word for what is not text."""
-    return "".join(map(_inline, block_parts(blocks)))
+    return "".join(_said(block) for block in blocks)
+
+
+def _said(block: dict[str, Any]) -> str:
+    # As it was said: a document leaves colours out, but here one sees what somebody has tried.
+    words = text(block.get("text"))
+    return words if words is not None else "".join(map(_inline, block_parts([block])))
 
 
 def _inline(part: Part) -> str:
