@@ -85,6 +85,7 @@ def test_what_is_long_is_cut_in_its_middle_and_says_so() -> None:
 def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
     shown = {"type": "content", "content": {"type": "text", "text": "will run\x1b[2J this"}}
     assert lines({"content": [shown]}) == ["  will run this"]
+    assert lines({"content": [DIFF, shown]})[-2:] == ["  +b", "  will run this"]
     assert lines({"rawInput": {"\x1b[2Ja\nb": "\x1b]0;x\x07c"}}) == ["  a b: c"]
 
 

@@ -36,7 +36,7 @@ def asked_pieces(params: dict[str, Any], call: Call | None) -> Iterator[Piece]:
         yield _piece(place, "@ ")
     yield from tool_content(call, FOLDED, {})
     for part in result_parts(call, {}):
-        if isinstance(part, Code) and part.text.strip() and not changes:
+        if isinstance(part, Code) and part.text.strip():
             yield _piece(_shortened(part.text.rstrip()))
 
 
