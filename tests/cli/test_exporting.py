@@ -13,6 +13,8 @@ import pytest
 from acp import PATIENCE, REKINDLE
 from everything import KEY, SESSION, everything
 from recorded import answered, asked, opened, text, told
+from rekindle.cli import export as exporting, main
+from rekindle.cli.progress import Bar
 from rekindle.model import Deleted, Holder, Kind, Page, Side, Stretch
 from rekindle.store.sqlite import SqliteStore
 
@@ -114,6 +116,23 @@ def test_an_export_that_fails_leaves_no_file(store: Path, tmp_path: Path) -> Non
         complaint = failing(export(store, "s2", "--format", form, "-o", folder / "x"))
         assert "is damaged" in complaint
         assert list(folder.iterdir()) == []
+
+
+def test_masking_is_a_third_of_the_work_and_told_of(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    masked_at: list[float] = []
+
+    def see(_: Bar, done: int, total: int) -> None:
+        told.append(done / total)
+
+    monkeypatch.setattr(Bar, "at", see)
+    monkeypatch.setattr(exporting, "redact_turn", lambda _: masked_at.append(told[-1]))
+    assert main(["export", "--store", str(store), SESSION, "-o", str(tmp_path / "out")]) == 0
+    assert told == sorted(told)
+    assert all(1 / 3 <= at < 2 / 3 for at in masked_at)
+    assert len(set(masked_at)) == len(masked_at) > 1
 
 
 def test_an_export_can_go_to_a_device(store: Path) -> None:

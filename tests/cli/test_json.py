@@ -114,3 +114,37 @@ def test_a_week_is_as_documented() -> None:
     described = describe(found, {week_of(THEN): whole})
     assert described["weeks"] == json.loads(documented("stats"))["weeks"]
     assert described["agents"][0]["name"] is None
+
+
+def test_no_json_has_a_character_that_acts_or_a_number_that_is_none(path: Path) -> None:
+    """A terminal would obey the one, and other programs would refuse the other."""
+    words = "findme \x9b31m \x9d0;title\x9c \x7f \u202e \u200f \u2028"
+    line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}})
+    call = '{"params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":[1e999]}}}'
+    with SqliteStore(path) as store:
+        store.write(
+            [
+                Opened(session_id="ses_2", at_us=THEN, agent=AgentIdentity(name=words), cwd=words),
+                Titled(session_id="ses_2", at_us=THEN, source=TitleSource.USER, title=words),
+                *(
+                    Stretch(session_id="ses_2", side=side, kind=kind, at_us=THEN, data=data)
+                    for side, kind, data in (
+                        (Side.CLIENT, Kind.PROMPT, line.encode()),
+                        (Side.AGENT, Kind.UPDATE, call.encode()),
+                    )
+                ),
+            ]
+        )
+    for command in (
+        ("list", "--json"),
+        ("show", "ses_2", "--json"),
+        ("search", "findme", "--json"),
+        ("stats", "--json"),
+        ("export", "ses_2", "--format", "json"),
+    ):
+        printed = run(command[0], "--store", path, *command[1:]).stdout
+        assert not re.search(r"[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028]", printed)
+        assert json.loads(printed, parse_constant=pytest.fail)
+    shown = json.loads(run("show", "--store", path, "ses_2", "--json").stdout)
+    assert shown["title"] == words
+    assert shown["conversation"][0]["items"][1]["rawInput"] == [None]

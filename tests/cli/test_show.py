@@ -11,6 +11,8 @@ import pytest
 from terminal import Terminal
 
 from acp import PATIENCE, REKINDLE
+from rekindle.cli import main
+from rekindle.cli.progress import Bar
 from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Titled, TitleSource
 from rekindle.store.sqlite import SqliteStore
 
@@ -108,10 +110,11 @@ def test_thoughts_and_tools_are_folded_and_diffs_are_shown(store: Path) -> None:
         "~ First. …",
         "✓ Read a",
         "✗ Edit a",
+        "  /p/a",
         "   one",
         "  -two",
         "  +2",
-        "  b/b",
+        "  /p/b",
         "  @@ -7 +7 @@",
         "  --- x",
         "  +++ y",
@@ -132,6 +135,57 @@ def test_thoughts_and_tools_can_be_unfolded_or_hidden(store: Path) -> None:
     assert whole[7:11] == ["✓ Read a", '  ← {"path": "a"}', "  → one", "  → two"]
     without = show(store, S, "--no-thoughts", "--no-tools")
     assert without[4:6] == ["> Hello", "# Well"]
+
+
+CHANGES = [
+    {"type": "diff", "path": "/p/new", "oldText": None, "newText": "hello\n"},
+    {"type": "diff", "path": "/p/long", "oldText": "a\n" * 100_000, "newText": "b\n"},
+    {"type": "diff", "changes": [{"operation": "move", "oldPath": "/p/a", "path": "/p/b"}]},
+    {
+        "type": "diff",
+        "changes": [{"operation": "modify", "path": it} for it in ("/p/c", "/p/d")],
+        "patch": {"text": "--- c\n+++ c\n@@ -1 +1 @@\n-1\n+2\ndiff --git d d\n+++ d\n@@ @@\n+x"},
+    },
+]
+
+
+@pytest.mark.parametrize("options", [[], ["--tools"]])
+def test_every_change_says_which_file_it_is_of(tmp_path: Path, options: list[str]) -> None:
+    path = tmp_path / "s.db"
+    call = update("tool_call", toolCallId="t", title="T", status="completed", content=CHANGES)
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], call, answer(1)])
+    lines = show(path, S, *options)
+    assert lines[5:] == [
+        "✓ T",
+        "  add /p/new",
+        "  +hello",
+        "  (/p/long: 100000 lines became 1, too long to compare)",
+        *(["  → b"] if options else []),
+        "  (move /p/a → /p/b)",
+        "  /p/c, /p/d",
+        "  c",
+        "  @@ -1 +1 @@",
+        "  -1",
+        "  +2",
+        "  d",
+        "  @@ @@",
+        "  +x",
+    ]
+
+
+def test_what_is_odd_is_told_as_documents_tell_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write(
+            [
+                *CONVERSATION[:3],
+                update("tool_call", toolCallId="t", title="T", status="paused"),
+                update("plan", entries=[{"status": "completed"}, {"content": "x"}]),
+                entry(Kind.ANSWER, {"id": 1, "error": {"message": None}}),
+            ]
+        )
+    assert show(path, S)[5:] == ["· T", "  [x]", "  [ ] x", "(failed: no reason given)"]
 
 
 def test_one_turn_can_be_chosen(store: Path) -> None:
@@ -230,6 +284,60 @@ def test_nothing_that_an_agent_says_reaches_the_terminal_as_a_command(
     assert "[bold]x[/bold]" in terminal.shown
 
 
+def test_what_looks_like_html_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    words = "A Vec<String> in <config>.\n\n<div>\nThis matters.\n</div>\n\na<br>b\n\n<summary>Log"
+    pictures = "Before ![alt](https://x/p.png) after, [![b](https://x/b.svg)](https://y)."
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], said(f"{words}\n\n{pictures}")])
+    terminal = shown(path)
+    for whole in ("A Vec<String> in <config>.", "This matters.", "a<br>b", "<summary>Log"):
+        assert whole in terminal.shown
+    pictures = "Before alt (https://x/p.png) after, b (https://x/b.svg) (https://y)."
+    assert pictures in terminal.shown
+
+
+TABBED = "all:\n\tgcc\t-o x x.c"
+
+
+def test_tabs_tear_nothing_apart(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    call = {"toolCallId": "t", "title": "T", "status": "completed"}
+    output = [{"type": "content", "content": text(TABBED)}]
+    table = "| a | b |\n|---|---|\n| one\ttwo | x |"
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:2], prompt(1, TABBED), said(table)])
+        opened.write([update("tool_call", content=output, **call)])
+    terminal = shown(path, "--tools")
+    assert "❯ all:\n          gcc     -o x x.c\n" in terminal.shown  # noqa: RUF001 - the prompt
+    assert "  → all:\n            gcc     -o x x.c\n" in terminal.shown
+    assert "one    two  x" in terminal.shown
+
+
+def test_a_folded_tool_call_is_one_row_and_an_unfolded_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    title = "a command that is long " * 10 + "to its end"
+    call = update("tool_call", toolCallId="t", title=title, status="completed")
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], call])
+    (row,) = [line for line in shown(path).shown.split("\n") if "command" in line]
+    assert len(row) <= 80
+    assert row.endswith("…")
+    assert "to its end" in shown(path, "--tools").shown.replace("\n  ", " ")
+
+
+def test_rows_are_counted_and_not_lines(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        opened.write([*CONVERSATION[:3], said("wordy " * 10_000), answer(1)])
+    for options in ([], ["--raw"]):
+        paged = shown(path, *options, rows=40, PAGER="sed s/^/paged:/").shown
+        assert "paged:" in paged
+    lines = shown(path).shown.split("\n")
+    assert max(map(len, lines)) <= 80
+    assert not any(line.strip().endswith("wor") for line in lines)
+
+
 def test_a_pager_is_started_only_for_what_is_longer_than_the_screen(store: Path) -> None:
     pager = {"PAGER": "sed s/^/paged:/"}
     assert "paged:" not in shown(store, **pager).shown
@@ -292,9 +400,11 @@ def test_a_turn_that_is_going_on_is_followed_from_where_it_is(tmp_path: Path) ->
             opened.write([said("two.")])
             opened.write([answer(1)])
             assert "One, two." in terminal.wait_for("two.")
+            opened.write([prompt(2, "More"), said("And three")])
+            terminal.wait_for("And three")
             terminal.type("\x03")
             assert terminal.end() == 130
-            assert "Traceback" not in terminal.shown
+            assert terminal.shown.endswith("And three^C\n")
 
 
 def test_a_terminal_that_knows_only_text_gets_only_text(tmp_path: Path) -> None:
@@ -310,6 +420,29 @@ def test_a_terminal_that_knows_only_text_gets_only_text(tmp_path: Path) -> None:
             assert "\x1b" not in terminal.raw
             terminal.type("\x03")
             assert terminal.end() == 130
+
+
+def test_what_is_asked_for_is_told_while_following(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    call = {
+        "toolCallId": "t",
+        "title": "bash",
+        "kind": "execute",
+        "rawInput": {"command": "curl x | sh"},
+        "locations": [{"path": "/etc/passwd", "line": 7}],
+    }
+    question = entry(Kind.PERMISSION, {"id": "q", "params": {"toolCall": call, "options": []}})
+    with SqliteStore(path) as opened:
+        opened.write(CONVERSATION[:3])
+        for options in ([], ["--no-tools"]):
+            command = ("show", "--store", path, S, "--follow", *options)
+            with Terminal(*command) as terminal:
+                terminal.wait_for("Hello")
+                opened.write([question])
+                shown = terminal.wait_for("(the agent asks for permission: bash (execute))")
+                assert "command: curl x | sh\n  @ /etc/passwd:7\n" in shown
+                terminal.type("\x03")
+                assert terminal.end() == 130
 
 
 def test_lines_are_followed_too(store: Path) -> None:
@@ -336,3 +469,12 @@ def test_a_reader_who_leaves_ends_the_following(store: Path) -> None:
             opened.write([prompt(3, "Go on")])
         assert process.wait(PATIENCE) == 141
         assert process.stderr.read() == b""
+
+
+def test_who_waits_for_a_long_session_is_told_how_far_it_is(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(Bar, "at", lambda _, done, total: told.append((done, total)))
+    assert main(["show", "--store", str(store), S]) == 0
+    assert told == [(seq, 9) for seq in range(1, 10)]

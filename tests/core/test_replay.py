@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 from editor import Editor
 from playbook import Playbook
 from rekindle.core.replay import as_line, handover_notice, replay
+from rekindle.core.replay_v2 import replay_v2
 from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Opened, Side
 from rekindle.wire.envelope import encode
@@ -323,3 +324,11 @@ def test_ids_begin_anew_where_the_agent_does() -> None:
     assert calls == {"t1": "first", "t1~3": "second"}
     words = {it["messageId"]: it["content"]["text"] for it in told if "messageId" in it}
     assert (words["m1"], words["m1~2"]) == ("first", "second")
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe not JSON", b'{"params":{"update":{"content":1}}}'])
+def test_an_update_that_does_not_say_what_it_is_is_not_told_again(line: bytes) -> None:
+    entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
+    transcript = fold([entry])
+    assert list(replay(transcript)) == []
+    assert list(replay_v2(transcript.turns, transcript)) == []

@@ -46,7 +46,9 @@ VALUES = {
         rf"({re.escape(POLICY)}|width=device-width, initial-scale=1|no-referrer|noindex)$"
     ),
 }
-UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 HOSTILE = st.sampled_from(
     [
@@ -63,6 +65,8 @@ HOSTILE = st.sampled_from(
         "<base href=//evil>", "{{7*7}}", "&", '"', "'", "<", ">", "x", "\\", "<a href=x>",
         "<?php", "<![CDATA[", "[x](  https://a.example  )", "[x](//evil.example)",
         "[x](https://a.example/\u202e)", "99999999999. ", "=====", "\t",
+        "\n    ```\n", "\n      ~~~\n", "\n```\n", "&#8238;", "&#x202e;", "&rlm;", "&#27;[2J",
+        "\u200f", "\u061c",
     ]
 )  # fmt: skip
 TEXTS = st.lists(HOSTILE | st.text(max_size=5), max_size=8).map("".join)
@@ -189,7 +193,7 @@ def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
 @settings(deadline=None)
 @given(TEXTS)
 def test_markdown_of_anybodys_is_harmless_html(words: str) -> None:
-    check(re.sub(UNSEEN, "", rendered(words)))
+    check(rendered(words))
 
 
 def test_links_lead_to_the_web_or_nowhere() -> None:
@@ -221,12 +225,29 @@ def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
     heading = [it for it in tokens if it.type == "heading_open" and it.level == 0][-1:]
     assert heading
     assert tokens[-2].content == "The next turn"
+    inner = [it for token in tokens for it in (token.children or [token])]
+    assert not any(it.type in {"html_block", "html_inline"} for it in inner)
+    assert not any(UNSEEN.search(it.content) for it in inner if it.type.startswith("text"))
 
 
 def test_tags_in_prose_are_words_and_in_code_are_left_alone() -> None:
     assert contained("a <b> `<c>` ``x ` <d>`` < e") == "a &lt;b> `<c>` ``x ` <d>`` < e"
     assert contained("```\n<b>\n```\n<c>") == "```\n<b>\n```\n&lt;c>"
     assert contained("~~~\n<b>") == "~~~\n<b>\n~~~"
+
+
+def test_what_is_no_fence_is_not_taken_for_one() -> None:
+    assert contained("    ```\n\n</details>") == "    ```\n\n&lt;/details>"
+    assert contained("    ```\n\n```\nopen") == "    ```\n\n```\nopen\n```"
+    in_a_list = "1. a\n\n       ```\n       <b>\n       ```"
+    assert contained(in_a_list) == in_a_list
+    assert contained("`\n</div>`") == "```\n`\n</div>`\n```"
+    assert contained("x" * 300_000).startswith("```\nxxx")
+
+
+def test_what_is_spelled_is_as_harmless_as_what_is_written() -> None:
+    assert rendered("see &#8238;gpj &rlm; `a`") == "<p>see \ufffdgpj \ufffd <code>a</code></p>\n"
+    assert contained("&#8238; &rlm; &amp; &nbsp;") == "&amp;#8238; &amp;rlm; &amp; &nbsp;"
 
 
 def test_what_is_nested_deeply_harms_nobody() -> None:

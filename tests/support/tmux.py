@@ -70,6 +70,12 @@ class Tmux:
         """Press keys, by tmux's names for them."""
         self._tmux("send-keys", *keys)
 
+    def resize(self, columns: int) -> None:
+        """Make the terminal narrower or wider. tmux takes its time to tell who is in it."""
+        self._tmux("resize-window", "-x", str(columns))
+        with Path(self._tmux("display", "-p", "#{pane_tty}").strip()).open("rb") as tty:
+            self.wait_until(lambda _: os.get_terminal_size(tty.fileno()).columns == columns)
+
     def wait_until(self, is_so: Callable[[str], bool]) -> str:
         """Return the screen once it is as it should be."""
         deadline = time.monotonic() + PATIENCE

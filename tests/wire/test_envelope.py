@@ -175,3 +175,15 @@ def test_an_answer_that_quotes_broken_text_is_written_with_its_id() -> None:
     assert json.loads(line)["id"] == {"a": "b"}
     with pytest.raises(TypeError, match="no JSON"):
         encode(["\ud800", object()])
+
+
+def test_a_number_that_is_too_great_is_none() -> None:
+    """JSON has no word for it, so it could not be written again."""
+    assert decode(b'[1e999, -1e999, NaN, Infinity, "\\ud800", 1.5]') == [
+        None,
+        None,
+        None,
+        None,
+        "\ud800",
+        1.5,
+    ]

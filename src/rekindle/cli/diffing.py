@@ -1,56 +1,41 @@
-"""The diffs that tool calls show, as lines: made of both texts, or of the patch they came as."""
+"""A patch as lines to be read in passing: without what only programs need, and not too many."""
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from rekindle.core.translate.diffs import diff_to_v2
-from rekindle.wire.envelope import rows, table, text
+from rekindle.export.parts import Diff
 
-# To compare takes long where both texts are: who has a whole file changed wants to see it there.
-_MOST_TO_COMPARE = 200_000
 _HEADERS = ("diff --git ", "index ", "new file mode ", "--- ", "similarity index ")
 
 
-def diff_lines(part: dict[str, Any], longest: int | None) -> Iterator[str]:
-    """Yield a diff's lines without what only programs need; at most `longest` of them."""
-    old, new = text(part.get("oldText")) or "", text(part.get("newText")) or ""
-    if len(old) + len(new) > _MOST_TO_COMPARE:
-        before, after = len(old.splitlines()), len(new.splitlines())
-        yield f"({before} lines became {after}: too long to compare)"
-    else:
-        yield from _cut(_lines(part), longest)
-
-
-def _lines(part: dict[str, Any]) -> Iterator[str]:
-    patch = text(table(diff_to_v2(part).get("patch")).get("text"))
-    if patch is None:
-        return _changes(part)
-    return _of_patch(patch) if "changes" in part else _of_made_patch(patch)
+def diff_lines(diff: Diff, longest: int | None) -> Iterator[str]:
+    """Yield a diff's lines; at most `longest` of them. Which file it is of, `about` tells."""
+    lines = _of_made_patch(diff.text) if diff.is_made else _of_patch(diff.text)
+    return _cut(lines, longest)
 
 
 def _of_made_patch(patch: str) -> Iterator[str]:
-    """Yield what changed. Both texts may be parts of a file, so line numbers tell nothing."""
-    hunks = itertools.dropwhile(lambda line: not line.startswith("@@"), patch.splitlines())
+    hunks = itertools.dropwhile(lambda line: not line.startswith("@@"), patch.split("\n"))
     next(hunks, None)
     for line in hunks:
         yield "⋯" if line.startswith("@@") else line
 
 
 def _of_patch(patch: str) -> Iterator[str]:
+    lines = list(_told(patch))
+    names = sum(is_name for _, is_name in lines)
+    return (line for line, is_name in lines if names > 1 or not is_name)
+
+
+def _told(patch: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines, and which of them are names of files."""
     is_header = True
-    for line in patch.splitlines():
+    for line in patch.split("\n"):
         is_header = (is_header or line.startswith("diff --git ")) and not line.startswith("@@")
         if is_header and line.startswith("+++ "):
-            yield line.removeprefix("+++ ")
+            yield line.removeprefix("+++ "), True
         elif not (is_header and line.startswith(_HEADERS)):
-            yield line
-
-
-def _changes(part: dict[str, Any]) -> Iterator[str]:
-    for change in map(table, rows(part.get("changes"))):
-        paths = [str(change[name]) for name in ("oldPath", "path") if name in change]
-        yield f"{change.get('operation', 'change')} {' → '.join(paths)}"
+            yield line, False
 
 
 def _cut(lines: Iterable[str], longest: int | None) -> Iterator[str]:

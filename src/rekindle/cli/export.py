@@ -11,14 +11,14 @@ example:
 import argparse
 import gzip
 import io
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
 from rekindle.cli.output import is_stdout, opened
 from rekindle.cli.progress import Bar
 from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.terminal import is_terminal
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript
 from rekindle.errors import UsageError
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.format} has room for one session: --format bundle for more")
     if arguments.protocol is not None and arguments.format != "acp":
         raise UsageError("--protocol is for --format acp")
-    if is_bundle and is_stdout(arguments.output) and sys.stdout.isatty():
+    if is_bundle and is_stdout(arguments.output) and is_terminal():
         raise UsageError("a bundle is not for a terminal: name a file with -o")
     with open_for_reading(arguments.store) as store:
         found = (store.find(it).id for it in arguments.sessions)
@@ -84,7 +84,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _bar(arguments: argparse.Namespace) -> Bar:
     # Not between the lines of what is printed.
-    is_wanted = not (is_stdout(arguments.output) and sys.stdout.isatty())
+    is_wanted = not (is_stdout(arguments.output) and is_terminal())
     return Bar("exporting", is_wanted=is_wanted)
 
 
@@ -124,20 +124,21 @@ def _write_document(
     store: Store, session_id: str, file: IO[bytes], bar: Bar, arguments: argparse.Namespace
 ) -> None:
     session = store.session(session_id)
-    total = 2 * session.last_seq
+    # Nothing is masked in what a program is to take for the record.
+    is_masked = arguments.redact and arguments.format != "acp"
+    whole = session.last_seq
+    total = (3 if is_masked else 2) * whole
     protocols: Counter[int] = Counter()
     transcript = Transcript()
     for entry in _watched(store.read(session_id), bar, 0, total):
         transcript.add(entry)
         protocols[entry.protocol] += 1
-    # Nothing is masked in what a program is to take for the record.
-    if arguments.redact and arguments.format != "acp":
+    if is_masked:
         session = redact_session(session)
-        for thing in transcript.turns:
-            redact_turn(thing)
-        for terminal in transcript.terminals.values():
-            redact_terminal(terminal)
-    turns = _watched_turns(transcript.turns, bar, total)
+        things = [*transcript.turns, *transcript.terminals.values()]
+        for thing in _watched_parts(things, bar, whole, whole, total):
+            redact_turn(thing) if isinstance(thing, Turn) else redact_terminal(thing)
+    turns = _watched_parts(transcript.turns, bar, total - whole, whole, total)
     usual = max(protocols, key=lambda it: (protocols[it], -it), default=1)
     for piece in _pieces(session, transcript, turns, arguments.protocol or usual, arguments.format):
         # Half of a character cannot be written; no document is to fail for it.
@@ -170,10 +171,14 @@ def _pieces(
             return as_markdown(session, transcript, turns)
 
 
-def _watched_turns(turns: list[Turn], bar: Bar, total: int) -> Iterator[Turn]:
-    for turn in turns:
-        bar.at(total // 2 + total * turn.number // (2 * len(turns)), total)
-        yield turn
+_T = TypeVar("_T")
+
+
+def _watched_parts(parts: list[_T], bar: Bar, done: int, share: int, total: int) -> Iterator[_T]:
+    """Yield the parts of something which all together is that share of the whole."""
+    for number, part in enumerate(parts):
+        bar.at(done + share * number // len(parts), total)
+        yield part
 
 
 def _watched(entries: Iterable[Entry], bar: Bar, done: int, total: int) -> Iterator[Entry]:

@@ -3,16 +3,20 @@
 import argparse
 import time
 from collections.abc import Iterator
+from typing import Any
 
+from rekindle.cli.asked import asked_pieces, named
+from rekindle.cli.detail import detail_of
 from rekindle.cli.live import Live
-from rekindle.cli.looks import detail_of, live_paper
+from rekindle.cli.paper import paper_of
 from rekindle.cli.pieces import Piece, heading, turn_pieces
+from rekindle.cli.words import one_line
 from rekindle.client.events import Called, Event, Seam, Watch, latest_change
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
-from rekindle.wire.envelope import members, table
+from rekindle.wire.envelope import members, table, text
 
 # Nothing tells of what another process writes; to look costs some microseconds.
 _TICK = 0.1
@@ -26,7 +30,7 @@ def follow(
     turns: list[Turn],
 ) -> None:
     """Print these turns, and then what happens in the session, until somebody interrupts."""
-    paper, detail = live_paper(), detail_of(arguments)
+    paper, detail = paper_of(), detail_of(arguments)
     live = Live(paper, detail, lambda: transcript.terminals)
     for piece in heading(session):
         paper.show(piece)
@@ -79,8 +83,7 @@ class Follower:
     def _watch(self, entry: Entry) -> Watch | None:
         if entry.kind is not Kind.UPDATE:
             return None
-        update = table(table(table(members(entry.line)).get("params")).get("update"))
-        return Watch(self._transcript, update)
+        return Watch(self._transcript, table(_params(entry).get("update")))
 
     def _tell(self, entry: Entry, watch: Watch | None) -> None:
         event: Event | None = None
@@ -88,15 +91,23 @@ class Follower:
             event = watch.event(entry.seq)
             event = self._seam.mend(event) if event is not None else None
         elif entry.kind is Kind.PERMISSION:
-            event = latest_change(self._transcript, entry.seq)
-            self._ask(event)
+            self._ask(entry)
             return
         elif entry.kind in {Kind.HANDOVER, Kind.GAP}:
             self._live.catch_up(self._transcript.turns[-1].items[-1])
         if event is not None:
             self._live.take(event)
 
-    def _ask(self, event: Event | None) -> None:
-        if isinstance(event, Called):
+    def _ask(self, entry: Entry) -> None:
+        params = _params(entry)
+        event = latest_change(self._transcript, entry.seq)
+        call = event.call if isinstance(event, Called) else None
+        if event is not None:
             self._live.take(event)
-        self._live.show(Piece(kind="note", words="(the agent asks for permission)"))
+        self._live.ask(call, asked_pieces(params, call))
+        about = one_line(named(text(params.get("title")) or "", call))
+        self._live.show(Piece(kind="note", words=f"(the agent asks for permission: {about})"))
+
+
+def _params(entry: Entry) -> dict[str, Any]:
+    return table(table(members(entry.line)).get("params"))

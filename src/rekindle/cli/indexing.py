@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 
-from rekindle.cli.progress import Bar
+from rekindle.cli import progress
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.index import Index
@@ -28,6 +28,4 @@ def update(index: Index, store: Store) -> bool:
 
 def shown(steps: Iterator[Progress]) -> None:
     """Do all steps; on a terminal, show a bar if they take long."""
-    with Bar("indexing") as bar:
-        for step in steps:
-            bar.at(step.done, step.total)
+    progress.shown("indexing", (step.done / max(step.total, 1) for step in steps))

@@ -1,27 +1,27 @@
 """What happens in a turn, printed as it happens: in a chat, and while following a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from rekindle.cli.detail import Detail
 from rekindle.cli.paper import Paper
 from rekindle.cli.pieces import (
-    Call,
-    Detail,
     Piece,
-    Terminals,
-    call_of,
-    ending,
+    end_of,
     handover,
     item_pieces,
     plan_step,
     said_in,
     tool_content,
-    tool_pieces,
+    tool_line,
     turn_heading,
 )
+from rekindle.cli.words import one_line
 from rekindle.client.events import Called, Event, Planned, Said, Thought
 from rekindle.client.values import PlanEntry
 from rekindle.core import items
 from rekindle.core.items import Role
+from rekindle.export.parts import Call, Terminals, is_over
+from rekindle.export.words import Step
 
 
 class Live:
@@ -52,7 +52,7 @@ class Live:
                 if self._detail.thoughts is not False:
                     self._say("thought", "~ ", event)
             case Called(call):
-                self.call(Call(call.id, call.fields, call.outcome))
+                self.call(call)
             case Planned(plan):
                 self._plan(plan.id, list(plan.entries))
             case _:
@@ -80,7 +80,7 @@ class Live:
     def end(self, turn: items.Turn) -> None:
         """Print how a turn ended."""
         self.settle()
-        for piece in ending(turn):
+        for piece in end_of(turn):
             self.show(piece)
 
     def settle(self) -> None:
@@ -102,7 +102,7 @@ class Live:
                 make = Thought if item.role is Role.THOUGHT else Said
                 self.take(make(text=said_in(item.blocks), message_id=item.id))
             case items.ToolCall():
-                self.call(call_of(item))
+                self.call(item)
             case items.Plan():
                 self.pause()
                 for piece in item_pieces(item, self._detail, self._terminals()):
@@ -127,7 +127,7 @@ class Live:
         if self._detail.tools is False:
             return
         is_known = call.id in self._pending
-        if call.is_over:
+        if is_over(call):
             self._unfold(call, with_line=True)
             self._pending.pop(call.id, None)
             return
@@ -135,17 +135,20 @@ class Live:
         if self._paper.can_replace and (not is_known or self._last_call == call.id):
             self._line(call)
 
-    def unfold(self, call: Call) -> None:
-        """Print what a tool call is about to do: somebody has to decide on it."""
-        if self._detail.tools is not False:
-            self._unfold(call, with_line=self._last_call != call.id)
+    def ask(self, call: Call | None, asked: Iterable[Piece]) -> None:
+        """Print what is asked for, however little is shown of tools: somebody has to decide."""
+        if call is not None and self._detail.tools is not False and self._last_call != call.id:
+            self._line(call)
+        for piece in asked:
+            self.show(piece)
+            if call is not None and piece.kind == "diff" and not self._detail.tools:
+                self._unfolded.add(call.id)
 
     def _line(self, call: Call) -> None:
         is_there = self._last_call == call.id
         if not is_there:
             self.pause()
-        line = next(iter(tool_pieces(call, self._detail, {})))
-        self._paper.show(line, replacing=is_there)
+        self._paper.show(tool_line(call, is_row=True), replacing=is_there)
         self._last_call = call.id
 
     def _unfold(self, call: Call, *, with_line: bool) -> None:
@@ -168,4 +171,4 @@ class Live:
         if changed:
             self.pause()
         for entry in changed:
-            self._paper.show(plan_step({"content": entry.content, "status": entry.status}))
+            self._paper.show(plan_step(Step(one_line(entry.content), entry.status)))

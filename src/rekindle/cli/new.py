@@ -13,7 +13,7 @@ from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.opening import Place, recorded_command
 from rekindle.cli.chat.starting import chat, check_terminal
 from rekindle.cli.choosing import last_used
-from rekindle.cli.looks import add_detail
+from rekindle.cli.detail import add_detail
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.core.transcript import Transcript
 from rekindle.errors import UsageError

@@ -1,6 +1,7 @@
 """A pager for what is longer than the screen: the user's own, or less, or none."""
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -8,11 +9,15 @@ import subprocess
 from contextlib import suppress
 from typing import IO, Any, Self, TextIO, cast
 
+from rekindle.cli.cells import width
+from rekindle.cli.terminal import size
+
 _USUAL = "less"
 # Colours as they are, no clearing of the screen at the end: what was read stays.
 _LESS = "RX"
 # Lines of the shell that are still wanted below what was printed.
 _MARGIN = 2
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Paged:
@@ -20,9 +25,12 @@ class Paged:
 
     def __init__(self, screen: TextIO, *, is_wanted: bool = True) -> None:
         self._screen = screen
-        self._most = shutil.get_terminal_size().lines - _MARGIN
+        self._columns, lines = size(screen)
+        self._most = lines - _MARGIN
         self._held: list[str] = []
-        self._lines = 0
+        self._rows = 0
+        self._cells = 0
+        """How long the last line is by now."""
         self._pager: subprocess.Popen[str] | None = None
         self._is_direct = not is_wanted or _command() is None
         self._on_interrupt: Any = None
@@ -39,10 +47,18 @@ class Paged:
         if self._pager is not None:
             return self._to_pager(words)
         self._held.append(words)
-        self._lines += words.count("\n")
-        if self._lines > self._most:
+        self._count(words)
+        if self._rows + self._cells // self._columns > self._most:
             self._open()
         return len(words)
+
+    def _count(self, words: str) -> None:
+        """Count the rows that words take: a line that is longer than the screen takes several."""
+        for line in _COLOURS.sub("", words).splitlines(keepends=True):
+            self._cells += width(line.rstrip("\n").expandtabs())
+            if line.endswith("\n"):
+                self._rows += max(1, -(-self._cells // self._columns))
+                self._cells = 0
 
     def flush(self) -> None:
         """Do nothing: what is short is printed at the end, and the pager has its own pace."""

@@ -1,12 +1,13 @@
-"""Where live things are printed: on plain paper, or on a terminal, where lines can be taken back.
+"""Where pieces are printed: on plain paper, or on a screen, where lines can be taken back.
 
-`Plain` needs nothing; the terminal's own is in `pretty_paper`, which is heavy.
+`Plain` needs nothing; the screen is in `pretty_paper`, which is heavy.
 """
 
 import sys
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from rekindle.cli.pieces import Piece, plain_lines
+from rekindle.cli.terminal import is_terminal
 from rekindle.cli.words import printable
 
 
@@ -69,3 +70,12 @@ class Plain:
         if self._is_line_open:
             print(flush=True)
         self._is_line_open = False
+
+
+def paper_of(stream: TextIO | None = None) -> Paper:
+    """Return what to print on: the screen, if a person looks at stdout, or at `stream`."""
+    if not is_terminal(stream):
+        return Plain()
+    from rekindle.cli.pretty_paper import screen_of
+
+    return screen_of(stream)

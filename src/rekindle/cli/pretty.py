@@ -5,11 +5,19 @@ safe once more: an entity such as `&#27;` is a control character only after it w
 are written out, because a link's text may lie about where it leads.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator
 from typing import IO, ClassVar, NoReturn
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from markdown_it.token import Token
+from msgspec.structs import replace
+from rich.cells import cell_len
+from rich.console import (
+    Console,
+    ConsoleDimensions,
+    ConsoleOptions,
+    RenderableType,
+    RenderResult,
+)
 from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.padding import Padding
 from rich.rule import Rule
@@ -19,13 +27,16 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from rekindle.cli.filling import Filling
 from rekindle.cli.pieces import Piece, belong_together
+from rekindle.cli.terminal import size
 from rekindle.cli.words import printable
+from rekindle.export.rendering import parser
 
-# Lines that are longer are hard to read.
 _WIDEST = 100
 # Beyond this it takes too long, and is no prose.
 _LONGEST_MARKDOWN = 50_000
+_TAB = 4
 
 PROMPT = "❯ "  # noqa: RUF001 - what prompts look like today
 STYLES = {
@@ -36,6 +47,8 @@ STYLES = {
     "agent": "none",
     "thought": "dim italic",
     "tool": "none",
+    "file": "cyan",
+    "asked": "none",
     "output": "dim",
     "plan": "none",
     "problem": "red",
@@ -63,7 +76,20 @@ _DIFF = {"+": "added", "-": "removed", "@": "place", "⋯": "place", "…": "not
 
 
 class _Console(Console):
-    """A console that leaves it to the command what to do when nobody reads any more."""
+    """A console that is as wide as its terminal is by now, unless it was made for some width.
+
+    It leaves it to the command what to do when nobody reads any more.
+    """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """How much room there is; lines that are longer are hard to read."""
+        now = size(self.file)
+        return ConsoleDimensions(min(self._width or now.columns, _WIDEST), now.lines)
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        self._width, self._height = new_size
 
     def on_broken_pipe(self) -> NoReturn:
         """Say so."""
@@ -72,11 +98,10 @@ class _Console(Console):
 
 def make_console(*, file: IO[str] | None = None, width: int | None = None) -> Console:
     """Return what prints to the terminal, with colours unless nobody wants them."""
-    columns = width or shutil.get_terminal_size().columns
     return _Console(
         file=file,
         force_terminal=True,
-        width=min(columns, _WIDEST),
+        width=width,
         highlight=False,
         markup=False,
         emoji=False,
@@ -96,19 +121,22 @@ def spaced(pieces: Iterable[Piece]) -> Iterator[RenderableType]:
 
 def rendered(piece: Piece) -> RenderableType:
     """Return how a piece looks."""
+    if piece.is_row:
+        return _Row(piece)
+    # Columns are measured as if a tab was nothing.
+    if piece.kind != "agent":
+        piece = replace(piece, words=piece.words.expandtabs())
     match piece.kind:
         case "agent" if len(piece.words) <= _LONGEST_MARKDOWN:
-            return Safe(_Prose(piece.words.strip("\n"), code_theme="ansi_dark", hyperlinks=False))
+            return Safe(_Prose(piece.words.strip("\n")))
         case "turn":
             return Rule(Text(piece.words.strip("─ "), "turn"), style="turn", align="left")
         case "diff":
             return Padding(_diff(piece.words), (0, 0, 0, len(piece.mark)))
-        case "user":
-            return _hanging(piece, PROMPT)
-        case _ if len(piece.words) > _LONGEST_MARKDOWN:
+        case kind if kind != "user" and len(piece.words) > _LONGEST_MARKDOWN:
             return _Lines(piece)
-        case _:
-            return _hanging(piece, piece.mark)
+        case kind:
+            return _hanging(piece, PROMPT if kind == "user" else piece.mark)
 
 
 class Safe:
@@ -140,7 +168,11 @@ class _Code(CodeBlock):
 
 
 class _Prose(Markdown):
-    """Markdown as agents write it."""
+    """Markdown as agents write it: what looks like a tag is text, and so is a picture's address."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        self.parsed = list(map(_with_links, parser().parse(words)))
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -150,19 +182,49 @@ class _Prose(Markdown):
     }
 
 
-class _Lines:
-    """A long text, line by line as it is: to fill lines with it would take too long."""
+def _with_links(token: Token) -> Token:
+    """Let pictures be links: rich would show them before all that stands around them."""
+    for child in token.children or []:
+        # Columns are measured as if a tab was nothing.
+        child.content = child.content.replace("\t", " " * _TAB)
+    token.children = [it for child in token.children or [] for it in _linked(child)]
+    return token
+
+
+def _linked(token: Token) -> list[Token]:
+    if token.type != "image":
+        return [token]
+    opening = Token("link_open", "a", 1, attrs={"href": str(token.attrs.get("src", ""))})
+    words = Token("text", "", 0, content=token.content or "image")
+    return [opening, words, Token("link_close", "a", -1)]
+
+
+class _Row:
+    """A piece that takes one row, however long it is."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render it."""
-        del options
+        del console
+        yield one_row(self._piece, options.max_width)
+
+
+class _Lines:
+    """A long text: only lines that need it are filled, because the rest would take too long."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render it."""
         style = console.get_style(self._piece.kind)
-        for line in self._piece.words.splitlines(keepends=True):
-            yield Segment(line, style)
-        yield Segment("\n")
+        room = options.max_width
+        for line in self._piece.words.splitlines():
+            is_long = cell_len(line) > room
+            yield Segment(Filling(lambda: room, 0).feed(line) if is_long else line, style)
+            yield Segment("\n")
 
 
 def _hanging(piece: Piece, mark: str) -> RenderableType:
@@ -185,6 +247,7 @@ def _diff(words: str) -> Text:
 
 def one_row(piece: Piece, width: int) -> Text:
     """Return how a piece looks that may not take more than one row: cut, if need be."""
-    line = Text.assemble((piece.mark, piece.mark_kind), (piece.words, piece.kind))
+    words = piece.words.expandtabs()
+    line = Text.assemble((piece.mark, piece.mark_kind), (words, piece.kind))
     line.truncate(width, overflow="ellipsis")
     return line

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Self
 
+from rekindle.cli.terminal import is_terminal
+
 _SILENT_FOR = 1.0
 _TICK = 0.1
 _FINENESS = 1000
@@ -17,8 +19,7 @@ class Bar:
 
     def __init__(self, what: str, *, is_wanted: bool = True) -> None:
         self._what = what
-        # Where there is no stderr at all, there is nobody to be told.
-        is_seen = is_wanted and bool(sys.stderr) and sys.stderr.isatty()
+        is_seen = is_wanted and is_terminal(sys.stderr)
         self._next = time.monotonic() + _SILENT_FOR if is_seen else math.inf
         self._stack = ExitStack()
         self._update: Callable[..., None] | None = None

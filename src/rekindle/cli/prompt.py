@@ -21,6 +21,7 @@ from rekindle.cli.arguments import add_command_after_dashes
 from rekindle.cli.chat.opening import add_takeover, place_of
 from rekindle.cli.choosing import add_choice, choose
 from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.terminal import is_terminal
 from rekindle.errors import UsageError
 
 
@@ -58,8 +59,7 @@ def _prompt(words: list[str]) -> str:
     """Return what to say: the arguments, and what is piped in. Raises UsageError if nothing is."""
     said = " ".join(words).strip()
     piped = ""
-    # There is no stdin where the caller has closed it.
-    if sys.stdin is not None and not sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+    if not is_terminal(sys.stdin):
         piped = sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")
     prompt = "\n\n".join(part for part in (said, piped) if part.strip())
     if not prompt:

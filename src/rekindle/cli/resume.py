@@ -15,7 +15,7 @@ from rekindle.cli.chat.opening import add_takeover, place_of
 from rekindle.cli.chat.picking import pick
 from rekindle.cli.chat.starting import add_history, chat, check_terminal
 from rekindle.cli.choosing import add_choice, choose
-from rekindle.cli.looks import add_detail
+from rekindle.cli.detail import add_detail
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.core.transcript import fold
 

@@ -17,7 +17,7 @@ from typing import Any
 from rekindle.cli.arguments import moment
 from rekindle.cli.cells import cut, width
 from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading, short_id
-from rekindle.cli.terminal import columns, paint
+from rekindle.cli.terminal import columns, is_terminal, paint
 from rekindle.cli.words import age, agent_name, folder, one_line, print_json, printable, title
 from rekindle.core.query import parse
 from rekindle.core.secrets import spans
@@ -86,7 +86,7 @@ def main(arguments: argparse.Namespace) -> int:
             print_json([_describe(*it) for it in found])
         elif not found:
             print("rekindle: nothing found", file=sys.stderr)
-        elif sys.stdout.isatty():
+        elif is_terminal():
             _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
         else:
             for session, hit, pieces in found:

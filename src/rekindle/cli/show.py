@@ -1,7 +1,8 @@
 """Show a session: what was said, done and planned, turn by turn.
 
-Thoughts and tool calls are folded to a line; --thoughts and --tools unfold them. Longer than the
-screen, it is shown by $PAGER. To a pipe it is plain text, without colours.
+Thoughts and tool calls are folded to a line, below which are the changes of files; --thoughts and
+--tools unfold them. Longer than the screen, it is shown by $PAGER. To a pipe it is plain text,
+without colours.
 
 example:
   rekindle show 3cc4cc56
@@ -11,20 +12,28 @@ example:
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rekindle.cli.choosing import choose
+from rekindle.cli.detail import Detail, add_detail, detail_of
 from rekindle.cli.list import stand
-from rekindle.cli.looks import add_detail, detail_of
-from rekindle.cli.pieces import Detail, Piece, heading, plain_lines, turn_pieces
+from rekindle.cli.paper import Plain
+from rekindle.cli.pieces import Piece, heading, turn_pieces
+from rekindle.cli.progress import Bar
 from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.terminal import is_terminal
 from rekindle.cli.words import print_json, printable
 from rekindle.core.items import Turn
-from rekindle.core.transcript import Transcript, fold
+from rekindle.core.transcript import Transcript
 from rekindle.errors import StoreError, UsageError
 from rekindle.export.describing import describe, describe_turn
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
+
+if TYPE_CHECKING:
+    from rekindle.cli.pager import Paged
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,15 +66,27 @@ def main(arguments: argparse.Namespace) -> int:
         session = choose(store, arguments.session, last=wants_last, words=arguments.title)
         if arguments.last and not wants_last and arguments.turn is None:
             arguments.turn = -1
-        _show(arguments, store, session)
+        with _own_line_after_interrupt(arguments):
+            _show(arguments, store, session)
     return 0
+
+
+@contextmanager
+def _own_line_after_interrupt(arguments: argparse.Namespace) -> Generator[None]:
+    """Let the shell's prompt stand on a line of its own, whatever was being told."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if arguments.follow and is_terminal():
+            print()
+        raise
 
 
 def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None:
     if arguments.raw:
         _print_raw(arguments, store, session)
         return
-    transcript = fold(store.read(session.id))
+    transcript = _read(store, session)
     turns = _chosen(transcript.turns, arguments.turn)
     if arguments.json:
         state = stand(store, [session])[session.id]
@@ -79,6 +100,16 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
         return
     detail = detail_of(arguments)
     _print(arguments, _pieces(session, turns, detail, transcript))
+
+
+def _read(store: Store, session: Session) -> Transcript:
+    transcript = Transcript()
+    with Bar("reading") as bar:
+        for entry in store.read(session.id):
+            bar.at(entry.seq, session.last_seq)
+            transcript.add(entry)
+    transcript.settle()
+    return transcript
 
 
 def _chosen(turns: list[Turn], number: int | None) -> list[Turn]:
@@ -101,21 +132,24 @@ def _pieces(
 
 
 def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
-    if not sys.stdout.isatty():
+    if not is_terminal():
+        paper = Plain()
         for piece in pieces:
-            if piece.kind == "turn":
-                print()
-            for line in plain_lines(piece):
-                print(line)
+            paper.show(piece)
         return
-    from rekindle.cli.pager import Paged
     from rekindle.cli.pretty import make_console, spaced
 
-    with Paged(sys.stdout, is_wanted=arguments.pager) as page:
+    with _paged(arguments) as page:
         console = make_console(file=page.file)
         for renderable in spaced(pieces):
             # What is wider than the screen is for the terminal to wrap, and not to be cut.
             console.print(renderable, crop=False)
+
+
+def _paged(arguments: argparse.Namespace) -> "Paged":
+    from rekindle.cli.pager import Paged
+
+    return Paged(sys.stdout, is_wanted=arguments.pager and not arguments.follow)
 
 
 # -- as it was on the wire ------------------------------------------------------------------
@@ -124,16 +158,19 @@ def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
 def _print_raw(arguments: argparse.Namespace, store: Store, session: Session) -> None:
     """Print the entries' lines: to a pipe byte by byte, to a terminal with who said them."""
     entries = _entries(arguments, store, session)
-    if not sys.stdout.isatty():
+    if not is_terminal():
         for entry in entries:
             sys.stdout.buffer.write(entry.line + b"\n")
             if arguments.follow:
                 sys.stdout.buffer.flush()
         return
-    for entry in entries:
-        arrow = "→" if entry.side is Side.CLIENT else "←"
-        words = printable(entry.line.decode("utf-8", "replace"))
-        print(f"{entry.seq:6} {arrow} {words}", flush=arguments.follow)
+    with _paged(arguments) as page:
+        for entry in entries:
+            arrow = "→" if entry.side is Side.CLIENT else "←"
+            words = printable(entry.line.decode("utf-8", "replace"))
+            page.write(f"{entry.seq:6} {arrow} {words}\n")
+            if arguments.follow:
+                sys.stdout.flush()
 
 
 def _entries(arguments: argparse.Namespace, store: Store, session: Session) -> Iterator[Entry]:
@@ -150,7 +187,7 @@ def _entries(arguments: argparse.Namespace, store: Store, session: Session) -> I
 
 def _range_of_turn(store: Store, session: Session, number: int) -> tuple[int, int | None]:
     """Return after which entry a turn begins, and with which one the next turn does."""
-    turns = fold(store.read(session.id)).turns
+    turns = _read(store, session).turns
     (chosen,) = _chosen(turns, number)
     starts = [turn.items[0].seq for turn in turns if turn.items]
     later = [turn.items[0].seq for turn in turns[chosen.number :] if turn.items]

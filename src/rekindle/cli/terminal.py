@@ -3,25 +3,37 @@
 import os
 import shutil
 import sys
-from typing import TextIO
+from contextlib import suppress
+from typing import IO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _USUAL_SIZE = (80, 24)
 
 
-def is_terminal(stream: TextIO | None = None) -> bool:
+def is_terminal(stream: IO[str] | None = None) -> bool:
     """Tell whether a person reads what is written to stdout, or to `stream`."""
     stream = stream or sys.stdout
     # There is none where the caller has closed it.
     return stream is not None and stream.isatty()  # pyright: ignore[reportUnnecessaryComparison]
 
 
-def columns() -> int:
-    """Return how wide the terminal is; without one, as wide as they usually are."""
-    return shutil.get_terminal_size(_USUAL_SIZE).columns
+def columns(stream: IO[str] | None = None) -> int:
+    """Return how wide the terminal is by now; without one, as wide as they usually are."""
+    return size(stream).columns
 
 
-def is_painted(stream: TextIO | None = None) -> bool:
+def size(stream: IO[str] | None = None) -> os.terminal_size:
+    """Return how large the terminal is by now: that of stdout, or of `stream` if it leads to one.
+
+    What the user has set in COLUMNS and LINES counts more.
+    """
+    if stream is not None and not os.environ.get("COLUMNS"):
+        with suppress(AttributeError, ValueError, OSError):
+            return os.get_terminal_size(stream.fileno())
+    return shutil.get_terminal_size(_USUAL_SIZE)
+
+
+def is_painted(stream: IO[str] | None = None) -> bool:
     """Tell whether colour is wanted: on a terminal, unless NO_COLOR is set or it has none."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return is_terminal(stream) and not plain

@@ -1,33 +1,16 @@
 """Turning values into words that are safe and short enough for a terminal."""
 
-import json
-import re
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
+from rekindle.core.safety import spelled_out as printable
 from rekindle.model import AgentIdentity, Session
-
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-del _CONTROL[ord("\n")]
-del _CONTROL[ord("\t")]
-_DECEIVING = dict.fromkeys(
-    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
-)
-_HARMFUL = _CONTROL | _DECEIVING
-_IS_HARMFUL = re.compile("[" + "".join(re.escape(chr(code)) for code in _HARMFUL) + "]")
 
 _A_THOUSAND = 1000
 _MINUTE = 60
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
-
-
-def printable(text: str) -> str:
-    """Show control characters instead of obeying them: what an agent says is only text."""
-    text = text.replace("\r\n", "\n")
-    # To look takes much less than to translate, and what is said may be long.
-    return text.translate(_HARMFUL) if _IS_HARMFUL.search(text) else text
 
 
 def one_line(text: str) -> str:
@@ -37,10 +20,11 @@ def one_line(text: str) -> str:
 
 def print_json(value: object) -> None:
     """Print JSON for people and programs; escaped where the terminal cannot show it."""
+    from rekindle.export.nesting import written
+
     # There is no stdout where the caller has closed it.
     encoding: str = getattr(sys.stdout, "encoding", None) or "ascii"
-    is_plain = encoding.lower().replace("-", "") != "utf8"
-    print(json.dumps(value, ensure_ascii=is_plain, indent=2))
+    print(written(value, is_ascii=encoding.lower().replace("-", "") != "utf8"))
 
 
 def age(at_us: int) -> str:

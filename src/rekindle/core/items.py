@@ -1,19 +1,14 @@
 """What a transcript is made of: turns, and the messages, tool calls and plans in them."""
 
-import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, field
 
+from rekindle.core.safety import without_controls
 from rekindle.wire.envelope import table, text
 
-# Escape sequences of terminals, and control characters other than tab and newline.
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f]"
-)
-_CONTROL_BYTES = bytes([*range(9), *range(11, 32), 127])
 _WORDS_A_PASSAGE = 128
 PLAIN_TEXT = frozenset({"type", "text"})
 
@@ -169,10 +164,7 @@ class Terminal(Struct, kw_only=True):
     @property
     def text(self) -> str:
         """What it has put out, without what only a terminal understands."""
-        words = self.output.decode("utf-8", "replace").replace("\r\n", "\n")
-        is_plain = len(self.output.translate(None, _CONTROL_BYTES)) == len(self.output)
-        # Most of it is, and to find that out takes much less than to look for more.
-        return words if is_plain else _CONTROL.sub("", words)
+        return without_controls(self.output.decode("utf-8", "replace"))
 
 
 class Plan(Struct, kw_only=True):

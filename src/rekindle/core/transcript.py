@@ -243,7 +243,8 @@ class Transcript:
             self._plan_update(entry, update)
         elif kind in methods.STATE_KINDS:
             self._state(entry, kind, update)
-        elif kind != methods.NOTICE:
+        elif kind and kind != methods.NOTICE:
+            # One that could not be read has no kind, and nobody could be told it again.
             version = entry.protocol
             other = Other(seq=entry.seq, at_us=entry.at_us, update=update, protocol=version)
             self._turn(entry).items.append(other)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from rekindle.core.items import Turn
 from rekindle.core.replay import as_line, replay
 from rekindle.core.replay_v2 import replay_v2
+from rekindle.core.safety import escaped
 from rekindle.core.transcript import Transcript
-from rekindle.export.as_json import escaped
 from rekindle.export.nesting import flattened
 from rekindle.model import Session
 

@@ -87,9 +87,9 @@ def _turn(turn: Turn, transcript: Transcript) -> Iterator[str]:
     )
     for item in turn.items:
         yield from _item(item, transcript)
-    if words := ending(turn):
-        kind = "problem" if turn.error is not None or turn.ended_us is None else "note"
-        yield f'<p class="{kind}">{_escape(words)}</p>\n'
+    if end := ending(turn):
+        kind = "problem" if end.is_problem else "note"
+        yield f'<p class="{kind}">{_escape(end.words)}</p>\n'
     yield "</section>\n"
 
 
@@ -101,9 +101,9 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
             yield from _call(item, transcript)
         case Plan():
             yield '<ul class="plan">\n'
-            for is_done, words in steps(item):
-                kind, mark = ("done", "☑") if is_done else ("open", "☐")
-                yield f'<li class="{kind}" dir="auto">{mark} {_escape(words)}</li>\n'
+            for step in steps(item):
+                kind, mark = ("done", "☑") if step.is_done else ("open", "☐")
+                yield f'<li class="{kind}" dir="auto">{mark} {_escape(step.words)}</li>\n'
             yield "</ul>\n"
         case Other():
             kind = _escape(one_line(str(item.update.get("sessionUpdate"))))

@@ -3,8 +3,12 @@
 import html
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
+
+from markdown_it import MarkdownIt
 
 from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.safety import is_harmful
 from rekindle.core.transcript import Transcript
 from rekindle.export.parts import (
     Code,
@@ -20,14 +24,17 @@ from rekindle.export.parts import (
     summary,
 )
 from rekindle.export.plain import one_line, stamp
+from rekindle.export.rendering import LONGEST_MARKDOWN
 from rekindle.export.words import HANDOVER, agent, ending, lost, steps
 from rekindle.model import Session
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~])")
 _FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
+_FENCE_AT_THE_LEFT = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
 _CODE_OR_TAG = re.compile(
-    r"(?<!`)(`+)(?!`)(?:(?!\n[ \t]*\n).)*?(?<!`)\1(?!`)|<(?=[A-Za-z/!?])", re.DOTALL
+    r"(?<!`)(`+)(?!`)(?:(?!\n[ \t]*\n).)*?(?<!`)\1(?!`)|<(?=[A-Za-z/!?])|&#?\w{1,40};", re.DOTALL
 )
+_MARK = "what follows"
 _RUN = re.compile(r"`+")
 
 
@@ -42,8 +49,8 @@ def as_markdown(session: Session, transcript: Transcript, turns: Iterable[Turn])
         yield f"\n## Turn {turn.number} · {stamp(turn.at_us)}\n"
         for item in turn.items:
             yield from (f"\n{words.rstrip()}\n" for words in _item(item, transcript) if words)
-        if words := ending(turn):
-            yield f"\n*({inline(words)})*\n"
+        if end := ending(turn):
+            yield f"\n*({inline(end.words)})*\n"
 
 
 def _item(item: Item, transcript: Transcript) -> Iterator[str]:
@@ -57,8 +64,8 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
             title = f"{shown.mark} {shown.title}{about}"
             yield _folded(title, _parts(parts)) if parts else inline(title)
         case Plan():
-            done = ((("x" if is_done else " "), inline(words)) for is_done, words in steps(item))
-            yield "\n".join(f"- [{mark}] {words}" for mark, words in done)
+            marked = (("x" if step.is_done else " ", inline(step.words)) for step in steps(item))
+            yield "\n".join(f"- [{mark}] {words}" for mark, words in marked)
         case Other():
             kind = one_line(str(item.update.get("sessionUpdate")))
             yield _folded(kind, fenced(pretty(item.update), "json"))
@@ -125,12 +132,39 @@ def inline(words: str) -> str:
 
 
 def contained(words: str) -> str:
-    """Return Markdown that ends where it ends: fences are closed, and tags are words."""
+    """Return Markdown that ends where it ends: fences are closed, and tags are words.
+
+    In a list a fence may stand far to the right, where it else is no fence. What cannot be
+    contained either way is no Markdown that anybody meant, and shown as it is.
+    """
+    if len(words) <= LONGEST_MARKDOWN:
+        for fence in (_FENCE, _FENCE_AT_THE_LEFT):
+            made = _with_fences(words, fence)
+            if _is_contained(made):
+                return made
+    return fenced(words, "")
+
+
+def _is_contained(words: str) -> bool:
+    """Tell whether what follows is no part of it, and it has no tags: by reading it."""
+    tokens = _reader().parse(f"{words}\n\n# {_MARK}\n")
+    inner = [it for token in tokens for it in (token.children or [token])]
+    is_last = [it.type for it in tokens[-3:]] == ["heading_open", "inline", "heading_close"]
+    is_apart = is_last and tokens[-3].level == 0 and tokens[-2].content == _MARK
+    return is_apart and not any(it.type in {"html_block", "html_inline"} for it in inner)
+
+
+@cache
+def _reader() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _with_fences(words: str, beginning: re.Pattern[str]) -> str:
     done: list[str] = []
     prose: list[str] = []
     fence: tuple[str, str] | None = None
     for line in words.rstrip().split("\n"):
-        found = _FENCE.match(line)
+        found = beginning.match(line)
         if fence is None and found is None:
             prose.append(line)
             continue
@@ -153,7 +187,12 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _without_tags(lines: list[str]) -> list[str]:
-    if not lines:
-        return []
-    words = "\n".join(lines)
-    return [_CODE_OR_TAG.sub(lambda it: "&lt;" if it[0] == "<" else it[0], words)]
+    return [_CODE_OR_TAG.sub(_as_words, "\n".join(lines))] if lines else []
+
+
+def _as_words(found: re.Match[str]) -> str:
+    if found[0] == "<":
+        return "&lt;"
+    # What is spelled is read like what is written, and so may not turn the direction either.
+    is_spelled = found[0].startswith("&") and is_harmful(html.unescape(found[0]))
+    return f"&amp;{found[0][1:]}" if is_spelled else found[0]

@@ -1,7 +1,9 @@
-"""JSON that is nested more deeply than most programs can follow."""
+"""JSON that any program can read, and any terminal show, however deeply it was nested."""
 
+import json
 from typing import Any, cast
 
+from rekindle.core.safety import escaped
 from rekindle.wire.envelope import encode
 
 _DEEPEST = 64
@@ -19,6 +21,14 @@ def flattened(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - JSON
             return {name: flattened(it, depth + 1) for name, it in both}
         case _:
             return value
+
+
+def written(value: object, indent: int = 0, *, is_ascii: bool = False) -> str:
+    """Return JSON for people and programs, as it stands in a larger one."""
+    words = json.dumps(flattened(value), ensure_ascii=is_ascii, indent=2)
+    if indent:
+        words = words.replace("\n", "\n" + " " * indent)
+    return escaped(words)
 
 
 def _as_text(value: object) -> str:

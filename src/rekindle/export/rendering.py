@@ -12,8 +12,10 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from rekindle.core.safety import clean
+
 # What is longer is no Markdown that anybody wrote, and would take long to read as such.
-_LONGEST = 200_000
+LONGEST_MARKDOWN = 200_000
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 _BLOCKS = frozenset(
     {
@@ -27,17 +29,18 @@ _HEADINGS_ABOVE = 2
 
 def rendered(words: str) -> str:
     """Return Markdown as HTML."""
-    if len(words) > _LONGEST:
+    if len(words) > LONGEST_MARKDOWN:
         return f"<pre>{html.escape(words)}</pre>"
-    return "".join(_tokens(_parser().parse(words)))
+    return "".join(_tokens(parser().parse(words)))
 
 
 @cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+def parser() -> MarkdownIt:
+    """Return what reads Markdown. Tags are no part of it."""
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     # What is no safe link is still read as one, so that its label can be shown.
-    parser.validateLink = lambda _: True  # pyright: ignore[reportAttributeAccessIssue]
-    return parser
+    made.validateLink = lambda _: True  # pyright: ignore[reportAttributeAccessIssue]
+    return made
 
 
 def _tokens(tokens: Iterable[Token]) -> Iterator[str]:
@@ -58,7 +61,7 @@ def _token(token: Token) -> Iterator[str]:
         case "inline":
             yield from _tokens(token.children or [])
         case "text" | "text_special":
-            yield html.escape(token.content)
+            yield _text(token.content)
         case "softbreak":
             yield "\n"
         case "hardbreak":
@@ -66,14 +69,19 @@ def _token(token: Token) -> Iterator[str]:
         case "hr":
             yield "<hr>\n"
         case "code_inline":
-            yield f"<code>{html.escape(token.content)}</code>"
+            yield f"<code>{_text(token.content)}</code>"
         case "fence" | "code_block":
-            yield f"<pre><code>{html.escape(token.content)}</code></pre>\n"
+            yield f"<pre><code>{_text(token.content)}</code></pre>\n"
         case "image":
             opening, closing = link_ends(str(token.attrs.get("src", "")))
-            yield f"{opening}{html.escape(token.content or 'image')}{closing}"
+            yield f"{opening}{_text(token.content or 'image')}{closing}"
         case _:
             yield _tag(token)
+
+
+def _text(words: str) -> str:
+    """Return words as HTML; once more without what acts, because Markdown can spell it."""
+    return html.escape(clean(words))
 
 
 def _tag(token: Token) -> str:
@@ -83,7 +91,7 @@ def _tag(token: Token) -> str:
     heading = _HEADING.fullmatch(token.tag)
     name = f"h{min(6, int(heading[1]) + _HEADINGS_ABOVE)}" if heading else token.tag
     if not heading and name not in _BLOCKS:
-        return html.escape(token.content)
+        return _text(token.content)
     if token.nesting < 0:
         return f"</{name}>\n" if token.block else f"</{name}>"
     start = str(token.attrs.get("start", ""))
@@ -94,4 +102,4 @@ def link_ends(address: str) -> tuple[str, str]:
     """Return what begins and ends a link; nothing but a mark where it must not lead anywhere."""
     if not _SAFE_LINK.match(address):
         return '<span class="link">', "</span>"
-    return f'<a href="{html.escape(address)}" rel="noopener noreferrer">', "</a>"
+    return f'<a href="{_text(address)}" rel="noopener noreferrer">', "</a>"

@@ -1,6 +1,8 @@
-"""What documents say in words of their own."""
+"""What is said of a conversation in words of ours, wherever it is shown."""
 
 from collections.abc import Iterator
+
+from msgspec import Struct
 
 from rekindle.core.items import Gap, Plan, Turn
 from rekindle.export.plain import one_line
@@ -16,14 +18,43 @@ def agent(identity: AgentIdentity) -> str:
     return one_line(f"{name} {identity.version or ''}")
 
 
-def ending(turn: Turn) -> str | None:
+class Ending(Struct, frozen=True):
+    """How a turn ended, in words."""
+
+    words: str
+    is_problem: bool = True
+
+
+class Step(Struct, frozen=True):
+    """A step of a plan."""
+
+    words: str
+    status: str
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.status == "completed"
+
+
+def ending(turn: Turn) -> Ending | None:
     """Say how a turn ended, where that is worth a word."""
     if turn.error is not None:
-        return one_line(f"failed: {text(turn.error.get('message')) or 'no reason given'}")
+        return failure(text(turn.error.get("message")))
     if turn.ended_us is None:
-        return "cut off, or still going on"
-    reason = turn.stop_reason or "end_turn"
-    return None if reason == "end_turn" else one_line(reason)
+        return Ending("cut off, or still going on")
+    return stopped(turn.stop_reason)
+
+
+def failure(reason: str | None) -> Ending:
+    """Say that a turn failed."""
+    return Ending(one_line(f"failed: {reason or 'no reason given'}"))
+
+
+def stopped(reason: str | None) -> Ending | None:
+    """Say why a turn stopped, unless it did as it should."""
+    is_usual = reason in {None, "end_turn"}
+    return None if is_usual else Ending(one_line(reason or ""), is_problem=False)
 
 
 def lost(gap: Gap) -> str:
@@ -31,7 +62,8 @@ def lost(gap: Gap) -> str:
     return f"{gap.lost} entries are missing: the store could not be written"
 
 
-def steps(plan: Plan) -> Iterator[tuple[bool, str]]:
-    """Yield a plan's steps, and whether each is done."""
+def steps(plan: Plan) -> Iterator[Step]:
+    """Yield a plan's steps."""
     for step in map(table, plan.entries):
-        yield step.get("status") == "completed", one_line(text(step.get("content")) or "")
+        words = one_line(text(step.get("content")) or "")
+        yield Step(words, text(step.get("status")) or "pending")

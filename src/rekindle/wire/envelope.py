@@ -5,6 +5,7 @@ what decides a line's way is decoded on that way; `members` gives the rest on de
 """
 
 import json
+import math
 from collections.abc import Hashable
 from typing import Any, cast
 
@@ -143,9 +144,16 @@ def decode(data: bytes | Raw) -> object:
     except _UNREADABLE:
         pass
     try:
-        return json.loads(bytes(data).decode("utf-8", "replace"))
+        words = bytes(data).decode("utf-8", "replace")
+        return json.loads(words, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(words: str) -> float | None:
+    """Read a number; one that is greater than numbers can be is none, as JavaScript has it."""
+    value = float(words)
+    return value if math.isfinite(value) else None
 
 
 def encode(value: object) -> bytes:

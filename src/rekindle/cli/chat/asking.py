@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from rekindle.cli.asked import asked_in_short, asked_pieces, named
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.live import Live
-from rekindle.cli.pieces import Call, Piece
+from rekindle.cli.pieces import Piece
 from rekindle.cli.words import one_line
 from rekindle.client import Choice, Question
 
@@ -15,9 +16,8 @@ _LETTERS = {"allow_once": "y", "reject_once": "n", "reject_always": "n"}
 
 
 def about(question: Question) -> str:
-    """Say what a question is about."""
-    name = question.title or (question.call.title if question.call else "")
-    return one_line(name) or "something"
+    """Say in short what a question is about."""
+    return one_line(asked_in_short(question.title, question.params, question.call))
 
 
 async def ask(question: Question, live: Live, keyboard: Keyboard) -> None:
@@ -25,9 +25,9 @@ async def ask(question: Question, live: Live, keyboard: Keyboard) -> None:
     if question.is_answered:
         return
     keyboard.forget()
-    if question.call is not None:
-        live.unfold(Call(question.call.id, question.call.fields, question.call.outcome))
-    live.show(Piece(kind="question", words=f"{about(question)}?", mark="? ", mark_kind="going"))
+    live.ask(question.call, asked_pieces(question.params, question.call))
+    words = f"{one_line(named(question.title, question.call))}?"
+    live.show(Piece(kind="question", words=words, mark="? ", mark_kind="going"))
     keys = _keys(question.choices)
     for key, choice in zip(_KEYS, question.choices, strict=False):
         letter = next((it for it, one in keys.items() if one is choice and it != key), "")

@@ -13,22 +13,22 @@ from rekindle.cli.chat.asking import ask
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.opening import Place
+from rekindle.cli.detail import Detail
 from rekindle.cli.live import Live
 from rekindle.cli.pieces import (
-    Detail,
     Piece,
-    Terminals,
-    failure,
+    ended,
     heading,
-    stopped,
     turn_pieces,
 )
-from rekindle.cli.pretty_paper import Terminal
+from rekindle.cli.pretty_paper import Screen
 from rekindle.cli.words import one_line, short_path
 from rekindle.client import Agent, AgentGone, AgentRefused, Asked, Command, Session
 from rekindle.client.record import commands_in
 from rekindle.core.items import Message, Role
 from rekindle.core.transcript import Transcript
+from rekindle.export.parts import Terminals
+from rekindle.export.words import failure, stopped
 
 if TYPE_CHECKING:
     from rekindle.cli.chat.line import Line
@@ -45,7 +45,7 @@ Ctrl-C cancels the turn, and once more leaves. Ctrl-D or /quit leaves."""
 class Chat:
     """One chat, from the start of the agent to its end."""
 
-    def __init__(self, place: Place, paper: Terminal, detail: Detail, record: Transcript) -> None:
+    def __init__(self, place: Place, paper: Screen, detail: Detail, record: Transcript) -> None:
         self._place = place
         self._paper = paper
         self._detail = detail
@@ -154,16 +154,16 @@ class Chat:
                     else:
                         self._live.take(event)
         except AgentRefused as error:
-            self._live.show(failure(error.reason))
+            self._live.show(ended(failure(error.reason)))
         except AgentGone as error:
             if error.is_final:
                 raise
-            self._live.show(failure(str(error)))
+            self._live.show(ended(failure(str(error))))
         finally:
             self._paper.unhint()
             self._live.settle()
-        if turn.stop_reason not in {None, "end_turn"}:
-            self._live.show(stopped(str(turn.stop_reason)))
+        if end := stopped(turn.stop_reason):
+            self._live.show(ended(end))
 
     # -- what is known ------------------------------------------------------------------
 

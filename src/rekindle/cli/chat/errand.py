@@ -9,8 +9,11 @@ from rekindle.cli.chat.asking import about, ask
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.chat.opening import Place
+from rekindle.cli.detail import FOLDED
 from rekindle.cli.live import Live
-from rekindle.cli.pieces import FOLDED, handover, stopped
+from rekindle.cli.paper import paper_of
+from rekindle.cli.pieces import ended
+from rekindle.cli.terminal import is_terminal
 from rekindle.cli.words import print_json, printable
 from rekindle.client import (
     AgentRefused,
@@ -24,9 +27,10 @@ from rekindle.client import (
 )
 from rekindle.core import items
 from rekindle.export.describing import describe_turn
+from rekindle.export.words import HANDOVER, stopped
 
 if TYPE_CHECKING:
-    from rekindle.cli.pretty_paper import Terminal
+    from rekindle.cli.pretty_paper import Screen
 
 _STOPS = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal": 5, "cancelled": 6}
 _OTHER_STOP = 7
@@ -93,18 +97,15 @@ class Errand:
         elif self._is_allowed:
             question.reject()
             _complain(f"refused, because no choice allows it: {about(question)}")
-        elif sys.stdin.isatty() and sys.stderr.isatty():
+        elif is_terminal(sys.stdin) and is_terminal(sys.stderr):
             await self._ask(question)
         else:
             question.reject()
             _complain(f"refused, because nobody said --yes: {about(question)}")
 
     async def _ask(self, question: Question) -> None:
-        from rekindle.cli.pretty import make_console
-        from rekindle.cli.pretty_paper import Terminal
-
         self._keyboard = self._keyboard or Keyboard()
-        live = Live(Terminal(make_console(file=sys.stderr)), FOLDED, dict)
+        live = Live(paper_of(sys.stderr), FOLDED, dict)
         with self._keyboard.quiet():
             await ask(question, live, self._keyboard)
 
@@ -124,12 +125,11 @@ def print_of(arguments: argparse.Namespace) -> Print:
     """Return what prints the answer: as JSON, on a terminal with all that happens, or its text."""
     if arguments.json:
         return _Json()
-    if not sys.stdout.isatty():
+    if not is_terminal():
         return _Text()
-    from rekindle.cli.pretty import make_console
-    from rekindle.cli.pretty_paper import Terminal
+    from rekindle.cli.pretty_paper import screen_of
 
-    return _Pretty(Terminal(make_console()))
+    return _Pretty(screen_of())
 
 
 class _Text:
@@ -145,7 +145,7 @@ class _Text:
             self._is_broken = True
             return
         if "rekindle" in event.meta:
-            _complain(handover().words.strip("()"))
+            _complain(HANDOVER)
             return
         is_next = self._message not in {None, (event.message_id,)}
         is_next = is_next or (self._is_broken and event.message_id is None)
@@ -179,10 +179,10 @@ class _Json:
 class _Pretty:
     """All that happens, as in the chat."""
 
-    def __init__(self, paper: "Terminal") -> None:
-        self._paper = paper
-        self._live = Live(paper, FOLDED, dict)
-        paper.hint("… (Ctrl-C cancels)")
+    def __init__(self, screen: "Screen") -> None:
+        self._screen = screen
+        self._live = Live(screen, FOLDED, dict)
+        screen.hint("… (Ctrl-C cancels)")
 
     def take(self, event: Event) -> None:
         """Print it."""
@@ -191,7 +191,7 @@ class _Pretty:
     def end(self, session: Session, turn: items.Turn) -> None:
         """Print how it ended, if not as it should."""
         del session
-        self._paper.unhint()
+        self._screen.unhint()
         self._live.settle()
-        if turn.stop_reason not in {None, "end_turn"}:
-            self._live.show(stopped(str(turn.stop_reason)))
+        if end := stopped(turn.stop_reason):
+            self._live.show(ended(end))

@@ -5,7 +5,8 @@ import asyncio
 import sys
 
 from rekindle.cli.chat.opening import Place
-from rekindle.cli.looks import detail_of
+from rekindle.cli.detail import detail_of
+from rekindle.cli.terminal import is_terminal
 from rekindle.core.transcript import Transcript
 from rekindle.errors import UsageError
 
@@ -25,7 +26,7 @@ def add_history(parser: argparse.ArgumentParser) -> None:
 
 def check_terminal(command: str) -> None:
     """Raise UsageError where nobody can type or read."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal()):
         raise UsageError(
             f"rekindle {command} is a chat, and needs a terminal: `rekindle prompt` needs none"
         )
@@ -34,9 +35,7 @@ def check_terminal(command: str) -> None:
 def chat(arguments: argparse.Namespace, place: Place, record: Transcript) -> int:
     """Chat in the terminal; return the exit code."""
     from rekindle.cli.chat.conversation import Chat
-    from rekindle.cli.pretty import make_console
-    from rekindle.cli.pretty_paper import Terminal
+    from rekindle.cli.pretty_paper import screen_of
 
-    paper = Terminal(make_console())
-    talk = Chat(place, paper, detail_of(arguments), record)
+    talk = Chat(place, screen_of(), detail_of(arguments), record)
     return asyncio.run(talk.run(max(0, getattr(arguments, "history", 0))))

@@ -9,7 +9,8 @@ from rich.console import Group
 from rich.text import Text
 
 from rekindle.cli.cells import ELLIPSIS
-from rekindle.cli.pieces import FOLDED, Piece, heading, turn_pieces
+from rekindle.cli.detail import FOLDED
+from rekindle.cli.pieces import Piece, heading, turn_pieces
 from rekindle.cli.pretty import make_console, spaced
 from rekindle.core.transcript import fold
 from rekindle.model import Entry, Kind, Session

@@ -1,10 +1,18 @@
-"""How a conversation is to look, as far as the user says so; and where it is printed."""
+"""How much of a conversation is to be shown, as far as the user says so."""
 
 import argparse
-import sys
 
-from rekindle.cli.paper import Paper, Plain
-from rekindle.cli.pieces import Detail
+from msgspec import Struct
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """How much to show of thoughts and tools: None is folded, True whole, False nothing."""
+
+    thoughts: bool | None = None
+    tools: bool | None = None
+
+
+FOLDED = Detail()
 
 
 def add_detail(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +28,3 @@ def add_detail(parser: argparse.ArgumentParser) -> None:
 def detail_of(arguments: argparse.Namespace) -> Detail:
     """Return how much to show."""
     return Detail(thoughts=arguments.thoughts, tools=arguments.tools)
-
-
-def live_paper() -> Paper:
-    """Return what to print live things on."""
-    if not sys.stdout.isatty():
-        return Plain()
-    from rekindle.cli.pretty import make_console
-    from rekindle.cli.pretty_paper import Terminal
-
-    return Terminal(make_console())

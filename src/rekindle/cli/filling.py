@@ -1,0 +1,60 @@
+"""Lines that are filled with words as they come."""
+
+import re
+from collections.abc import Callable
+
+from rich.cells import cell_len
+
+_PARTS = re.compile(r"\n|[^\S\n]+|\S+")
+
+
+class Filling:
+    """Breaks lines between words, of a text that comes in bits which may be cut anywhere.
+
+    All of it is printed at once: an agent may pause in the middle of a word. If the rest of the
+    word does not fit, what was printed of it is taken to the next line.
+    """
+
+    def __init__(self, width: Callable[[], int], column: int) -> None:
+        self._width = width
+        """Asked anew for each word: a terminal may be resized meanwhile."""
+        self._column = column
+        self._indent = " " * column
+        self._word = ""
+        """What is printed of the last word."""
+
+    def feed(self, words: str) -> str:
+        """Return what to print for some more of the text."""
+        return "".join(map(self._place, _PARTS.findall(words)))
+
+    def _place(self, part: str) -> str:
+        if part == "\n":
+            return self._break()
+        if part.isspace():
+            self._word = ""
+            part = self._without_tabs(part)
+            return self._break() if self._is_beyond(part) else self._put(part)
+        word, self._word = self._word, self._word + part
+        is_whole_line = self._column - cell_len(word) <= len(self._indent)
+        if not self._is_beyond(part) or is_whole_line:
+            return self._put(part)
+        back = f"\x1b[{cell_len(word)}D\x1b[K" if word else ""
+        whole = self._word
+        start = self._break()
+        self._word = whole
+        return f"{back}{start}{self._put(whole)}"
+
+    def _without_tabs(self, blanks: str) -> str:
+        """Return blanks that are as wide as a terminal would make them, and can be counted."""
+        return f"{' ' * self._column}{blanks}".expandtabs()[self._column :]
+
+    def _is_beyond(self, part: str) -> bool:
+        return self._column + cell_len(part) > self._width()
+
+    def _put(self, part: str) -> str:
+        self._column += cell_len(part)
+        return part
+
+    def _break(self) -> str:
+        self._column, self._word = len(self._indent), ""
+        return f"\n{self._indent}"

@@ -1,0 +1,37 @@
+"""Characters that do more than be read."""
+
+import json
+
+import pytest
+
+from rekindle.core.safety import clean, escaped, is_harmful, spelled_out, without_controls
+
+COLOURED = (
+    "\x1b[1;31mred\x1b[0m \x9b32mgreen \x1b]0;title\x07\x9d0;title\x9c\x1b(B\x1b7\x00a\r\nb\tc"
+)
+TURNING = "\u061c\u200e\u200f\u202e\u2066"
+
+
+def test_what_only_a_terminal_understands_is_left_out() -> None:
+    assert without_controls(COLOURED) == "red green a\nb\tc"
+    assert without_controls(f"plain\r\n{TURNING}") == f"plain\n{TURNING}"
+
+
+def test_a_document_shows_where_something_was() -> None:
+    assert clean(COLOURED) == "red green \ufffda\nb\tc"
+    assert clean(f"x{TURNING}\ud800") == "x" + "\ufffd" * 6
+    assert clean("plain\r\n") == "plain\n"
+
+
+def test_a_terminal_shows_what_it_would_obey() -> None:
+    assert spelled_out("\x1b[31m \x9b\x7f\r\n") == "\\x1b[31m \\x9b\\x7f\n"
+    assert spelled_out(f"x{TURNING}\ud800") == "x" + "\ufffd" * 6
+    assert spelled_out("plain\t\n") == "plain\t\n"
+
+
+@pytest.mark.parametrize("words", [COLOURED, TURNING, "\ud800", "\u2028\u2029", "é"])
+def test_json_says_the_same_without_them(words: str) -> None:
+    written = escaped(json.dumps(words, ensure_ascii=False))
+    assert json.loads(written) == words
+    assert not is_harmful(written)
+    assert "\u2028" not in written
