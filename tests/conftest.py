@@ -1,3 +1,6 @@
+import os
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import settings
 
@@ -6,6 +9,13 @@ import schema
 # How long an example takes says more about the machine than about what is tested.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep away from the store of whoever runs the tests."""
+    folder = TemporaryDirectory(prefix="rekindle-tests-")
+    os.environ["REKINDLE_STORE"] = f"{folder.name}/sessions.db"
+    config.add_cleanup(folder.cleanup)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -179,7 +179,7 @@ def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) 
     [
         (["prompt"], "nothing to send"),
         (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
-        (["prompt", "--title", " ", "hello"], "--title needs some text"),
+        (["prompt", "--title", " ", "hello"], "--title: it takes some text"),
         (["resume", "x"], "needs a terminal"),
         (["new"], "needs a terminal"),
     ],

@@ -79,3 +79,10 @@ def split_at_dashes(
         return words, None
     at = words.index("--") if "--" in words else len(words)
     return words[:at], words[at + 1 :]
+
+
+def some_text(words: str) -> str:
+    """Read a text that is not empty."""
+    if not words.strip():
+        raise argparse.ArgumentTypeError("it takes some text")
+    return words

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+from rekindle.cli.arguments import some_text
 from rekindle.cli.reading import short_id
 from rekindle.cli.words import folder, one_line, title
 from rekindle.errors import StoreError, UsageError
@@ -21,7 +22,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     choice.add_argument(
         "--last", action="store_true", help="the last used session: of this folder, else of all"
     )
-    choice.add_argument("--title", metavar="TEXT", help="the one whose title has this text in it")
+    choice.add_argument("--title", type=some_text, metavar="TEXT", help="the one whose title has this text in it")
 
 
 def choose(store: Store, session_id: str | None, *, last: bool, words: str | None) -> Session:
@@ -49,8 +50,6 @@ def last_used(store: Store) -> Session:
 
 def by_title(store: Store, words: str) -> Session:
     """Return the one session whose title has these words in it. Raises StoreError."""
-    if not words.strip():
-        raise UsageError("--title needs some text of the title")
     wanted = words.casefold()
     found = [it for it in _all(store) if it.title and wanted in it.title.casefold()]
     if not found:

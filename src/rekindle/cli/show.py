@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rekindle.cli.arguments import some_text
 from rekindle.cli.choosing import choose
 from rekindle.cli.detail import Detail, add_detail, detail_of
 from rekindle.cli.list import stand
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "session", nargs="?", metavar="SESSION", help="its id, or the beginning of it"
     )
-    parser.add_argument("--title", metavar="TEXT", help="or a text that is in its title")
+    parser.add_argument("--title", type=some_text, metavar="TEXT", help="or a text that is in its title")
     parser.add_argument(
         "--turn", type=int, metavar="N", help="only turn N; -1 is the last, -2 the one before"
     )
