@@ -13,7 +13,7 @@ import os
 import sys
 
 from rekindle.cli.project import folders_of_project
-from rekindle.cli.reading import add_store_option, open_for_reading, short_id
+from rekindle.cli.reading import add_store_option, open_for_reading, short_id, stand
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.cli.words import agent_name, one_line, print_json, title
 from rekindle.core.times import iso
@@ -73,12 +73,6 @@ def main(arguments: argparse.Namespace) -> int:
             for session in sessions:
                 print("\t".join(_row(session, standings[session.id])))
     return 0
-
-
-def stand(store: Store, sessions: list[Session]) -> dict[str, Standing]:
-    """Return how it stands with sessions; one that was removed just now stands still."""
-    ids = [session.id for session in sessions]
-    return dict.fromkeys(ids, Standing.IDLE) | store.standings(ids)
 
 
 def _page(arguments: argparse.Namespace) -> Page:

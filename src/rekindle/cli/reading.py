@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, StoreUnavailable
+from rekindle.model import Session, Standing
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, open_store, usual_path
 
@@ -66,3 +67,9 @@ def short_id(store: Store, session_id: str) -> str:
             continue
         return one_line(session_id[:length])
     return one_line(session_id)
+
+
+def stand(store: Store, sessions: list[Session]) -> dict[str, Standing]:
+    """Return how it stands with sessions; one that was removed just now stands still."""
+    ids = [session.id for session in sessions]
+    return dict.fromkeys(ids, Standing.IDLE) | store.standings(ids)

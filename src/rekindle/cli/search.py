@@ -1,4 +1,4 @@
-"""Look for words in everything that was said, in the titles of tool calls, and in file paths.
+"""Look for words in all that was said, in titles, also those of tool calls, and in file paths.
 
 Words must all be there, in any order. "quoted words" follow each other, begin* is the beginning of
 a word, and -word must not be there (put it after another one, or after --). Anything else that is
@@ -79,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([_describe(*it) for it in found])
         elif not found:
-            print("rekindle: nothing found", file=sys.stderr)
+            print(f"rekindle: nothing found{_why(wanted)}", file=sys.stderr)
         elif sys.stdout.isatty():
             _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
         else:
@@ -101,6 +101,14 @@ def _look(store: Store, option: str | None, wanted: Wanted) -> list[Hit]:
         return search(index, wanted)
 
 
+def _why(wanted: Wanted) -> str:
+    """Say why nothing could be found, where it is not for want of it."""
+    if not wanted.terms:
+        return ": only letters and digits are looked for"
+    short = [f"{term.words}*" for term in wanted.terms if term.is_too_short]
+    return f": {one_line(short[0])} needs two letters or more" if short else ""
+
+
 def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
     return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _WIDTH)
 
@@ -118,7 +126,7 @@ def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]
         "title": session.title,
         "agent": session.agent.name or session.agent.program,
         "cwd": session.cwd,
-        "turn": hit.turn,
+        "turn": hit.turn or None,
         "at": iso(hit.at_us),
         "origin": hit.origin,
         "snippet": _words(pieces),
@@ -133,7 +141,7 @@ def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
         iso(hit.at_us),
         agent_name(session.agent),
         folder(session),
-        str(hit.turn),
+        str(hit.turn or "-"),
         title(session),
         one_line(_words(pieces)),
     )
@@ -147,7 +155,7 @@ def _print_for_people(found: list[_Found], ids: list[str]) -> None:
     room = columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
         about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
-        place = f"{about} · turn {hit.turn} · "
+        place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'} · "
         rest = max(_SHORTEST_TITLE, room - width(id_ + place))
         print(paint(id_, "bold") + paint(place, "dim") + cut(title(session), rest))
         shown = (paint(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces)

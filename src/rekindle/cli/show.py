@@ -14,10 +14,9 @@ import sys
 from collections.abc import Iterator
 
 from rekindle.cli.choosing import choose
-from rekindle.cli.list import stand
 from rekindle.cli.looks import add_detail, detail_of
 from rekindle.cli.pieces import Detail, Piece, heading, plain_lines, turn_pieces
-from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.reading import add_store_option, open_for_reading, stand
 from rekindle.cli.words import print_json, printable
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript, fold

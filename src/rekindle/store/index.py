@@ -5,11 +5,12 @@ Writing it holds up no conversation: the store is only read.
 
 passage_N  what stands together, of 512 sessions: a shard. Its rowid is its place in the store (see
            `migrations.place`), so a session's passages lie together, and the last ones are the
-           newest sessions'. `parts` are the humps of names in `words`.
+           newest sessions'. `parts` are the humps of names in `words`. A title lies at seq 0,
+           and in turn 0.
 shard      which of these tables there are.
 progress   how far a session is indexed: up to the entry `seq`; its last turn so far is number
-           `turn` and begins at `turn_seq`. `updated_us` and `is_live` are the session's then: as
-           long as they stay so, there is nothing new.
+           `turn` and begins at `turn_seq`. `updated_us`, `revision` and `is_live` are the
+           session's then: as long as they stay so, there is nothing new.
 
 Forgetting. Neither SQLite nor FTS5 overwrites every trace of a row that is removed: pages that were
 split keep copies, and the tree above the words keeps some of them. Only of a table that is dropped
@@ -27,11 +28,11 @@ import apsw
 
 from rekindle.errors import StoreUnavailable
 from rekindle.store.location import index_path
-from rekindle.store.migrations import place
-from rekindle.store.opening import Database, make_private_file
+from rekindle.store.migrations import Database
+from rekindle.store.opening import make_private_file
 
 _APPLICATION_ID = 0x52656B78
-_VERSION = 1
+_VERSION = 2
 
 _SCHEMA = """
     create table shard (number integer primary key) strict;
@@ -39,6 +40,7 @@ _SCHEMA = """
         session integer primary key,
         id text not null,
         updated_us integer not null,
+        revision integer not null,
         is_live integer not null,
         seq integer not null,
         turn integer not null,
@@ -184,11 +186,6 @@ class Index:
             raise StoreUnavailable(words) from error
         except (apsw.Error, OSError) as error:
             raise StoreUnavailable(f"the index {self._path} failed: {error}") from error
-
-
-def places(key: int) -> tuple[int, int]:
-    """Return the first and the last place that passages of a session can have."""
-    return place(key, 0), place(key + 1, 0) - 1
 
 
 def shard_of(key: int) -> int:

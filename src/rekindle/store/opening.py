@@ -6,13 +6,18 @@ Rekindle is left as it is, down to SQLite's own files beside it.
 
 import os
 from pathlib import Path
-from typing import Any
 
 import apsw
 
 from rekindle.errors import StoreTooNew, StoreUnavailable
 from rekindle.store.filelock import FileLock
-from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version
+from rekindle.store.migrations import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Database,
+    migrate,
+    schema_version,
+)
 
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
@@ -20,9 +25,6 @@ _PAGES_A_CHECKPOINT = 4000
 
 INCREMENTAL = 2
 """The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
-
-# Any: the types that apsw comes with need Python 3.12.
-Database = Any
 
 
 def lock_path(path: Path) -> Path:

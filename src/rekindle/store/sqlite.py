@@ -47,7 +47,7 @@ from rekindle.store import statements, upkeep
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
-from rekindle.store.migrations import key_at, place
+from rekindle.store.migrations import key_at, place, places
 from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
 
@@ -99,6 +99,7 @@ class SqliteStore:
                     is_as_expected = self._last_seq(session_id) == after
                     for change in changes if is_as_expected else ():
                         self._apply(change)
+                    self._execute(statements.REVISE, (session_id,))
             except BaseException:
                 self._ends.clear()
                 raise
@@ -107,7 +108,7 @@ class SqliteStore:
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         key = self._key_of(session_id)
-        start, end = self._row_with(key, after + 1), _end(key)
+        start, (_, end) = self._row_with(key, after + 1), places(key)
         while rows := self._query(statements.READ, (start, end, _ROWS_A_READ)):
             for row in rows:
                 with _translated(self._path):
@@ -249,7 +250,7 @@ class SqliteStore:
 
     def deleted(self, before_us: int) -> list[str]:
         """Return what was deleted."""
-        return [row[0] for row in self._query(statements.DELETED, (before_us,))]
+        return sorted(row[0] for row in self._query(statements.DELETED, (before_us,)))
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
@@ -263,7 +264,7 @@ class SqliteStore:
     def _clear(self, key: int, session_id: str) -> None:
         """Remove what was said in a session, and overwrite it."""
         self._db.pragma("secure_delete", 1)
-        self._execute("delete from stretch where place between ? and ?", (place(key, 0), _end(key)))
+        self._execute("delete from stretch where place between ? and ?", places(key))
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
@@ -421,7 +422,7 @@ class SqliteStore:
 
     def _find_end(self, stretch: Stretch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
-        last = self._execute(statements.LAST, (place(key, 0), _end(key)))
+        last = self._execute(statements.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
 
     def _fork(self, forked: Forked) -> None:
@@ -437,7 +438,7 @@ class SqliteStore:
 
     def _cut(self, key: int, until_seq: int) -> None:
         """Take from the last row what lies beyond an entry."""
-        for row in self._execute(statements.LAST_ROW, (place(key, 0), _end(key))):
+        for row in self._execute(statements.LAST_ROW, places(key)):
             lines = [entry.line for entry in entries_in(row) if entry.seq <= until_seq]
             sql = "update stretch set lines = ?, data = ? where place = ?"
             self._execute(sql, (len(lines), b"\n".join(lines), row[0]))
@@ -477,10 +478,6 @@ class SqliteStore:
         """Return the place of the row that holds an entry."""
         sql = "select max(place) from stretch where place between ? and ?"
         return self._query(sql, (place(key, 0), place(key, seq)))[0][0] or place(key, 0)
-
-
-def _end(key: int) -> int:
-    return place(key + 1, 0) - 1
 
 
 @contextmanager
