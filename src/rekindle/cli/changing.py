@@ -1,10 +1,12 @@
 """What the commands that change sessions have in common."""
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from rekindle.cli.progress import Bar
 from rekindle.cli.words import one_line, printable, several, title
 from rekindle.errors import (
     SessionDeleted,
@@ -65,6 +67,21 @@ def apply(store: Store, changes: Sequence[Change]) -> None:
     """Write `changes` so that they last. A person waits for other writers a little longer."""
     if changes:
         store.write(changes, sync=True, patience=_PATIENCE)
+
+
+def overwrite(store: Store, session_id: str) -> bool:
+    """Let no file keep anything of what was purged; tell whether that could be done."""
+    try:
+        with Bar("overwriting what was said") as bar:
+            store.scrub(lambda: bar.at(0, None))
+    except StoreUnavailable as error:
+        print(
+            f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
+            f" `rekindle delete --now {one_line(session_id)}` tries again to remove them",
+            file=sys.stderr,
+        )
+        return False
+    return True
 
 
 def tell(what: str, sessions: Sequence[Session]) -> None:

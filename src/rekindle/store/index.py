@@ -20,7 +20,7 @@ indexed again by whoever searches next.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ import apsw
 from rekindle.errors import StoreUnavailable
 from rekindle.store.location import index_path
 from rekindle.store.migrations import Database
-from rekindle.store.opening import make_private_file
+from rekindle.store.opening import is_full, make_private_file, open_unshared
 
 _APPLICATION_ID = 0x52656B78
 _VERSION = 2
@@ -66,6 +66,8 @@ _ORPHANS = """
         where key = progress.session and id = progress.id and cwd is not null
     )
 """
+
+_UNWRITABLE = (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)
 
 _Values = Sequence[object] | Mapping[str, object]
 
@@ -136,7 +138,7 @@ class Index:
         """Give back the space that holds nothing. Nobody waits for that who records."""
         if self.query("pragma freelist_count") != [(0,)]:
             self.query("vacuum main")
-            self._empty_log()
+            self.empty_log()
 
     def counts(self) -> tuple[int, int]:
         """Return how many passages of how many sessions there are."""
@@ -156,9 +158,11 @@ class Index:
                     "delete from progress where session between ? and ?", (first, last)
                 )
         # What was there would else lie in the log until it is written over.
-        self._empty_log()
+        with suppress(StoreUnavailable):
+            self.empty_log()
 
-    def _empty_log(self) -> None:
+    def empty_log(self) -> None:
+        """Let nothing lie in the log beside the file. Raises StoreUnavailable while others read."""
         with self.translated():
             self._db.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
@@ -184,8 +188,11 @@ class Index:
         except (apsw.CorruptError, apsw.NotADBError) as error:
             words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
             raise StoreUnavailable(words) from error
+        except apsw.ReadOnlyError as error:
+            raise StoreUnavailable(f"the index {self._path} cannot be written") from error
         except (apsw.Error, OSError) as error:
-            raise StoreUnavailable(f"the index {self._path} failed: {error}") from error
+            why = "the disk is full" if is_full(error) else str(error)
+            raise StoreUnavailable(f"the index {self._path} failed: {why}") from error
 
 
 def shard_of(key: int) -> int:
@@ -199,6 +206,30 @@ def table_of(shard: int) -> str:
 
 
 def _open(path: Path, *, anew: bool, patience: float) -> Database:
+    try:
+        return _open_for_writing(path, anew=anew, patience=patience)
+    except (OSError, apsw.Error) as error:
+        is_writable = not (is_full(error) or isinstance(error, (OSError, *_UNWRITABLE)))
+        if is_writable or anew or not path.is_file():
+            raise
+        return _open_as_it_is(path, error)
+
+
+def _open_as_it_is(path: Path, why: Exception) -> Database:
+    """Open an index that cannot be written: what is indexed can still be found."""
+    db = open_unshared(path)
+    try:
+        is_ours = db.pragma("application_id") == _APPLICATION_ID
+        is_usable = is_ours and db.pragma("user_version") == _VERSION
+    except apsw.Error:
+        is_usable = False
+    if not is_usable:
+        db.close()
+        raise why
+    return db
+
+
+def _open_for_writing(path: Path, *, anew: bool, patience: float) -> Database:
     make_private_file(path)
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     db: Database = apsw.Connection(str(path), flags=flags)
@@ -252,8 +283,8 @@ def _attach(db: Database, store: Path) -> None:
         db.execute("attach ? as store", (f"{uri}?{mode}",))
         try:
             db.execute("select 1 from store.session limit 1").fetchall()
-        except apsw.CantOpenError:
-            # In a folder that cannot be written SQLite cannot share its log.
+        except (apsw.CantOpenError, apsw.IOError):
+            # In a folder that cannot be written, or is full, SQLite cannot share its log.
             db.execute("detach store")
         else:
             return

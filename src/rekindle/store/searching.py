@@ -151,7 +151,8 @@ def _ranges(
     A common word is in more places than can be walked through to find a few sessions.
     """
     shards = index.shards()
-    if (wanted.page.cwd, wanted.page.agent, wanted.since_us) != (None, None, None):
+    page = wanted.page
+    if page.cwd or page.folders or page.agent or wanted.since_us is not None:
         sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
         keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
         if len(keys) < _FEW_SESSIONS:

@@ -15,6 +15,12 @@ SESSION = f"""
     from session
 """  # noqa: S608 - all of it is ours
 
+FIND = f"""
+    {SESSION} where id >= :prefix and id < :beyond
+    and (deleted_us is null or cwd is not null or turns + messages > 0 or id = :prefix)
+    order by id limit 100
+"""
+
 MAKE = """
     insert into session (id, agent_session_id, created_us, updated_us)
     values (:id, :id, :at_us, :at_us)

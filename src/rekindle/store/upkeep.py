@@ -4,7 +4,7 @@ Call with the store's mutex held.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rekindle.store.statements import ROW
 from rekindle.store.weeks import SHIFT_US, WEEK_US
 
 _PAGES_A_STEP = 256
+_STEPS_A_TICK = 100_000
 # The end of a turn is the last that is told of it, but for what an agent may still have to say.
 _LAST_ROWS = 500
 
@@ -146,7 +147,17 @@ def compact_step(db: Database) -> None:
     db.execute(f"pragma incremental_vacuum({_PAGES_A_STEP})").fetchall()
 
 
-def convert(db: Database) -> None:
-    """Write the whole file anew, so that from then on it can be compacted in steps."""
+def rewrite(db: Database, tick: Callable[[], object]) -> None:
+    """Write the whole file anew; from then on it can be compacted in steps."""
     db.pragma("auto_vacuum", INCREMENTAL)
-    db.execute("vacuum")
+
+    def go_on() -> bool:
+        tick()
+        # Otherwise it would stop.
+        return False
+
+    db.set_progress_handler(go_on, _STEPS_A_TICK)
+    try:
+        db.execute("vacuum")
+    finally:
+        db.set_progress_handler(None)
