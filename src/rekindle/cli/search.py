@@ -10,12 +10,12 @@ example:
 """
 
 import argparse
-import os
 import sys
 from typing import Any
 
 from rekindle.cli.arguments import moment
 from rekindle.cli.cells import cut, width
+from rekindle.cli.project import spellings
 from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading, short_id
 from rekindle.cli.terminal import columns, paint
 from rekindle.cli.words import age, agent_name, folder, one_line, print_json, printable, title
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
     wanted = Wanted(
         terms=parse(" ".join(arguments.words)),
         page=Page(
-            cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
+            folders=spellings(arguments.cwd) if arguments.cwd else (),
             agent=arguments.agent,
             limit=arguments.limit,
             with_archived=arguments.archived,

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from rekindle.cli.choosing import choose
 from rekindle.cli.looks import add_detail, detail_of
 from rekindle.cli.pieces import Detail, Piece, heading, plain_lines, turn_pieces
-from rekindle.cli.reading import add_store_option, open_for_reading, stand
+from rekindle.cli.reading import add_store_option, note_if_deleted, open_for_reading, stand
 from rekindle.cli.words import print_json, printable
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript, fold
@@ -54,6 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     wants_last = arguments.last and arguments.session is None and arguments.title is None
     with open_for_reading(arguments.store) as store:
         session = choose(store, arguments.session, last=wants_last, words=arguments.title)
+        note_if_deleted(session)
         if arguments.last and not wants_last and arguments.turn is None:
             arguments.turn = -1
         _show(arguments, store, session)

@@ -1,7 +1,8 @@
 """Words and times for documents: nothing in them acts on a screen, or deceives a reader."""
 
 import re
-from datetime import UTC, datetime
+
+from rekindle.core.times import in_utc
 
 # What colours a terminal, moves its cursor, or sets its title.
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
@@ -25,4 +26,4 @@ def one_line(text: str) -> str:
 
 def stamp(at_us: int) -> str:
     """Write a time for people, wherever they are."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return in_utc(at_us).strftime("%Y-%m-%d %H:%M UTC")

@@ -67,7 +67,7 @@ _ORPHANS = """
     )
 """
 
-_UNWRITABLE = (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)
+_UNWRITABLE = (OSError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.FullError)
 
 _Values = Sequence[object] | Mapping[str, object]
 
@@ -209,8 +209,8 @@ def _open(path: Path, *, anew: bool, patience: float) -> Database:
     try:
         return _open_for_writing(path, anew=anew, patience=patience)
     except (OSError, apsw.Error) as error:
-        is_writable = not (is_full(error) or isinstance(error, (OSError, *_UNWRITABLE)))
-        if is_writable or anew or not path.is_file():
+        may_be_read = isinstance(error, _UNWRITABLE) and path.is_file()
+        if anew or not may_be_read:
             raise
         return _open_as_it_is(path, error)
 
@@ -279,13 +279,18 @@ def _make(db: Database) -> None:
 
 def _attach(db: Database, store: Path) -> None:
     uri = store.absolute().as_uri()
+    unshared = (apsw.CantOpenError, apsw.IOError)
+    if db.readonly("main"):
+        # Then we ourselves may have the store open, and alone.
+        unshared += (apsw.BusyError,)
     for mode in ("mode=ro", "mode=ro&immutable=1"):
-        db.execute("attach ? as store", (f"{uri}?{mode}",))
         try:
+            db.execute("attach ? as store", (f"{uri}?{mode}",))
             db.execute("select 1 from store.session limit 1").fetchall()
-        except (apsw.CantOpenError, apsw.IOError):
+        except unshared:
             # In a folder that cannot be written, or is full, SQLite cannot share its log.
-            db.execute("detach store")
+            if "store" in db.db_names():
+                db.execute("detach store")
         else:
             return
     raise apsw.CantOpenError(f"cannot open {store}")

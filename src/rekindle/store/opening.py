@@ -76,9 +76,12 @@ def open_read_only(path: Path) -> Database:
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         schema_version(db)
-    except (apsw.CantOpenError, apsw.IOError) as error:
+    except apsw.CantOpenError:
         db.close()
-        return _open_on_full_disk(path, error) if is_full(error) else open_unshared(path)
+        return open_unshared(path)
+    except apsw.IOError as error:
+        db.close()
+        return _open_alone(path, error)
     return db
 
 
@@ -88,8 +91,8 @@ def open_unshared(path: Path) -> Database:
     return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
-def _open_on_full_disk(path: Path, why: Exception) -> Database:
-    """Open a database alone: what is shared with others would need room."""
+def _open_alone(path: Path, why: Exception) -> Database:
+    """Open a database to be read by nobody else: on a full disk there is no room to share."""
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
