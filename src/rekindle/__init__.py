@@ -4,8 +4,7 @@ The public names are loaded when they are first used, so that `rekindle run` can
 agent before anything heavy is imported.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as type checkers know it; importing it would cost every start
 
 if TYPE_CHECKING:
     from rekindle.core.transcript import Transcript, fold
@@ -43,6 +42,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module  # noqa: PLC0415 - as light as can be
+
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)

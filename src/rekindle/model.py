@@ -297,6 +297,8 @@ class Page(Struct, frozen=True, kw_only=True):
     """Which sessions to list. None and False mean: no matter."""
 
     cwd: str | None = None
+    folders: tuple[str, ...] = ()
+    """Sessions of one of these: the ways to spell a folder."""
     under: tuple[str, ...] = ()
     """Folders: sessions of these, and of those below them."""
     agent: str | None = None

@@ -1,13 +1,16 @@
 """`rekindle delete`, `undelete` and `relocate`, as a person uses them."""
 
+import json
 import os
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from acp import PATIENCE, REKINDLE
-from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch
+from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch, Titled, TitleSource
 from rekindle.store.sqlite import SqliteStore
 
 NOW = 1_700_000_000_000_000
@@ -68,6 +71,71 @@ def test_what_is_purged_is_gone_down_to_the_bytes(path: Path) -> None:
     assert code == 1
     assert complaint == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
     assert not cli("list", path, "--deleted")[1]
+
+
+def interleaved(path: Path) -> list[tuple[str, list[str]]]:
+    """Record many sessions in turns, so that their entries share pages; return their words."""
+    words: dict[str, list[str]] = {f"many_{number:02}": [] for number in range(30)}
+    with SqliteStore(path) as store:
+        for part in range(12):
+            for number, (name, said) in enumerate(words.items()):
+                word = f"word{number:02}x{part:02}q"
+                length = (number * 37 + part * 101) % 900
+                line = {"params": {"prompt": [{"type": "text", "text": f"{word} " * 3}]}}
+                data = json.dumps(line | {"x": "y" * length}).encode()
+                said.append(word)
+                title = Titled(
+                    session_id=name, at_us=NOW, source=TitleSource.AGENT, title=f"title of {word}"
+                )
+                prompt = Stretch(
+                    session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=data
+                )
+                store.write([Opened(session_id=name, at_us=NOW, cwd=f"/{word}"), title, prompt])
+    return list(words.items())
+
+
+def left_of(path: Path, words: list[str]) -> list[tuple[str, str]]:
+    files = [it for it in path.parent.iterdir() if it.is_file()]
+    return [(it.name, word) for it in files for word in words if word.encode() in it.read_bytes()]
+
+
+@pytest.mark.parametrize("how", ["delete", "prune"])
+def test_of_what_is_purged_no_page_that_others_share_keeps_a_copy(path: Path, how: str) -> None:
+    (name, words), *others = interleaved(path)
+    assert cli("search", path, words[0])[1].startswith(name)
+    assert left_of(path, words)
+    if how == "delete":
+        assert cli("delete", path, name, "--now")[0] == 0
+        gone, kept = words, others
+    else:
+        with SqliteStore(path) as store:
+            store.write([opened_now(other) for other, _ in others[15:]])
+        assert cli("prune", path, "--keep", "15", "--now", "--yes")[0] == 0
+        gone = [word for _, said in [(name, words), *others[:14]] for word in said]
+        kept = others[15:]
+    assert left_of(path, gone) == []
+    for other, said in kept:
+        assert cli("show", path, other)[1].count(said[0]) >= 3
+        break
+
+
+def opened_now(session: str) -> Stretch:
+    at_us = NOW + 1
+    return Stretch(session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}")
+
+
+def test_what_others_keep_from_being_overwritten_is_said_and_can_be_tried_again(
+    path: Path,
+) -> None:
+    (name, words), *_ = interleaved(path)
+    with closing(apsw.Connection(str(path))) as reader:
+        reader.execute("begin; select count(*) from stretch").fetchall()
+        code, shown, complaint = cli("delete", path, name, "--now")
+        assert (code, shown) == (1, f"purged {name}: title of {words[-1]}\n")
+        assert "is locked by another process" in complaint
+        assert f"`rekindle delete --now {name}` tries again" in complaint
+    assert cli("delete", path, name, "--now")[0] == 0
+    assert left_of(path, words) == []
 
 
 def test_a_session_in_use_is_not_taken_from_under_its_user(path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_file_is_not_overwritten_unless_wanted(store: Path, tmp_path: Path) ->
     assert export(store, "s2", "-o", path, "--force").returncode == 0
     assert path.read_bytes().startswith(b"# Session")
     assert f"{tmp_path} is a folder" in failing(export(store, "s2", "-o", tmp_path))
-    assert "No such file" in failing(export(store, "s2", "-o", tmp_path / "no" / "where"))
+    assert "there is no folder" in failing(export(store, "s2", "-o", tmp_path / "no" / "where"))
 
 
 def test_an_export_that_fails_leaves_no_file(store: Path, tmp_path: Path) -> None:

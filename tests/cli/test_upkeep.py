@@ -30,7 +30,7 @@ from rekindle.model import (
 )
 from rekindle.store.location import index_path
 from rekindle.store.sqlite import SqliteStore
-from terminals import Done, run, terminal
+from terminals import STYLE, Done, run, terminal
 
 DAY = 24 * 3600 * 1_000_000
 NOW = time.time_ns() // 1000
@@ -232,13 +232,14 @@ def test_a_fork_may_end_with_a_turn(path: Path, cli: Cli) -> None:
 def test_what_is_old_is_deleted(path: Path, cli: Cli, options: list[str], gone: list[str]) -> None:
     done = cli("prune", *options, "--dry-run")
     assert done.returncode == 0
-    assert sorted(line.split("\t")[0] for line in done.stdout.splitlines() if gone) == gone
+    assert sorted(line.split("\t")[0] for line in done.stdout.splitlines()) == gone
     assert ids(path) == ALL
+    listed = done.stdout
     done = cli("prune", *options, "--yes")
-    assert done.returncode == 0
+    assert (done.returncode, done.stdout) == (0, listed)
     assert ids(path, deleted=True) == gone
     expected = f"deleted {len(gone)} session" if gone else "nothing to delete"
-    assert done.stdout.startswith(expected)
+    assert done.stderr.startswith(expected)
 
 
 def test_what_is_in_use_or_archived_is_not_pruned(path: Path, cli: Cli) -> None:
@@ -256,7 +257,12 @@ def test_what_is_in_use_or_archived_is_not_pruned(path: Path, cli: Cli) -> None:
 
 def test_what_is_pruned_for_good_is_gone(path: Path, cli: Cli) -> None:
     done = cli("prune", "--older-than", "90d", "--yes", "--now")
-    assert done.stdout.startswith("purged 3 sessions (")
+    assert done.stderr.startswith("purged 3 sessions (")
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [
+        "ses_100",
+        "ses_stray",
+        "ses_400",
+    ]
     for name in ("ses_100", "ses_400", "ses_stray"):
         assert session(path, name).is_purged
         assert "was purged" in cli("undelete", name).stderr
@@ -297,12 +303,25 @@ def test_a_prune_that_says_nothing_clear_is_refused(
 def test_a_person_is_told_and_asked(path: Path, typed: str, code: int, left: int) -> None:
     with terminal("prune", "--store", path, "--older-than", "90d") as opened:
         told = opened.read_until(lambda shown: "[y/N]" in shown)
-        assert "  Fake  /p  T400\n" in told
+        rows = [line for line in STYLE.sub("", told).splitlines() if line.startswith("  ses_")]
+        assert [row.split()[0] for row in rows] == ["ses_100", "ses_stray", "ses_400"]
+        assert rows[0].index("T100") == rows[1].index("(no title)") == rows[2].index("T400")
         assert "delete 3 sessions (" in told
         opened.type(typed)
         assert opened.end() == code
         assert ("nothing was deleted" in opened.shown) is (code == 1)
     assert len(ids(path)) == left
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--yes", "--now"])
+def test_a_person_sees_a_table_of_what_goes(path: Path, how: str) -> None:
+    options = ["--older-than", "90d", how, *["--yes"] * (how == "--now")]
+    with terminal("prune", "--store", path, *options, COLUMNS="60") as opened:
+        assert opened.end() == 0
+        shown = STYLE.sub("", opened.shown).splitlines()
+    assert shown[0].split() == ["ID", "AGE", "AGENT", "PROJECT", "TURNS", "TITLE"]
+    assert [line.split()[0] for line in shown[1:4]] == ["ses_100", "ses_stray", "ses_400"]
+    assert max(map(len, shown[:4])) <= 60
 
 
 def test_a_person_may_interrupt_the_question(path: Path) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from rekindle.core.items import Gap, Message, Plan, Role, ToolCall, Turn
-from rekindle.core.passages import GAP, Passage, humps, parted, passages
+from rekindle.core.passages import GAP, Origin, Passage, humps, of_title, parted, passages
 
 
 def said(*blocks: dict[str, Any], role: Role = Role.USER, id_: str | None = None) -> Message:
@@ -25,6 +25,11 @@ def test_a_passage_knows_its_place() -> None:
     assert list(passages(turn)) == [
         Passage(turn=2, seq=3, at_us=7, origin="thought", ident="thought:m", words="Hello")  # type: ignore[arg-type]
     ]
+
+
+def test_a_title_stands_before_the_first_turn() -> None:
+    expected = Passage(turn=0, seq=0, at_us=7, origin=Origin.TITLE, words="A  title")
+    assert of_title("A \x02title", 7) == expected
 
 
 def test_words_and_names_of_attachments_are_found() -> None:

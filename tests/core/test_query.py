@@ -18,7 +18,7 @@ from rekindle.errors import UsageError
         ("src/foo_bar.py", [Term("src/foo_bar.py")]),
         ("検索", [Term("検\u200b索")]),
         # What is not meant so, or not finished, is words.
-        ("b*", [Term("b")]),
+        ("b*", [Term("b", is_too_short=True)]),
         ("foo(bar", [Term("foo(bar")]),
         ("a AND", [Term("a"), Term("AND")]),
         ("OR NOT NEAR(a b)", [Term("OR"), Term("NOT"), Term("NEAR(a"), Term("b)")]),
@@ -34,10 +34,15 @@ def test_what_is_typed_is_understood(typed: str, terms: list[Term]) -> None:
     assert parse(typed) == terms
 
 
-@pytest.mark.parametrize("typed", ["", "  ", "*", '""', '"', "-", "-word", '-"a phrase"', "?! …"])
+@pytest.mark.parametrize("typed", ["", "  ", "-word", '-"a phrase"', "-word ?"])
 def test_nothing_to_look_for_is_an_error_that_says_what_to_do(typed: str) -> None:
     with pytest.raises(UsageError, match="nothing to look for: give a word"):
         parse(typed)
+
+
+@pytest.mark.parametrize("typed", ["*", '""', '"', "-", "?! …", "🎉"])
+def test_signs_alone_are_no_error_and_nothing_to_find(typed: str) -> None:
+    assert parse(typed) == []
 
 
 @given(st.text())

@@ -12,6 +12,11 @@ def test_times_are_read_as_they_were_written(at_ms: int) -> None:
     assert in_us(told) == at_ms * 1000
 
 
+def test_a_time_beyond_the_calendar_is_its_last_or_first() -> None:
+    assert iso(253_402_300_799_999_999) == iso(2**63 - 1) == "9999-12-31T23:59:59.999+00:00"
+    assert iso(-(2**63)) == "0001-01-01T00:00:00.000+00:00"
+
+
 def test_a_time_without_a_zone_is_taken_as_utc() -> None:
     assert read_iso("2026-01-01T00:00:00") == read_iso("2026-01-01T01:00:00+01:00")
 

@@ -367,6 +367,19 @@ def test_an_erased_session_is_gone(store: Store) -> None:
     assert store.holder("s1") is None
 
 
+def test_what_is_purged_is_in_nobodys_way(store: Store) -> None:
+    store.write(
+        [opened("abc-1", cwd="/p"), opened("abc-2"), Deleted(session_id="abc-1", at_us=NOW)]
+    )
+    with pytest.raises(SessionAmbiguous):
+        store.find("abc")
+    store.purge("abc-1")
+    assert store.find("abc").id == "abc-2"
+    assert store.find("abc-1").is_purged
+    store.scrub(lambda: None)
+    assert store.find("abc-1").is_purged
+
+
 def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
     agent = AgentIdentity(name="A", command=("a",))
     for name, at_us in (("old", 1), ("new", 3)):

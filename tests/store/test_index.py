@@ -1,5 +1,6 @@
 """The index: how it grows, and what is left of it in the file."""
 
+import errno
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from rekindle.errors import StoreUnavailable
 from rekindle.model import Deleted, Forked, Holder, Kind, Opened, Stretch
 from rekindle.store.index import Index
 from rekindle.store.indexing import bring_up_to_date
+from rekindle.store.location import index_path
 from rekindle.store.searching import Wanted, search
 from rekindle.store.sqlite import SqliteStore
 
@@ -334,3 +336,29 @@ def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path)
     assert len(everything(path)) == 3 * count
     with Index(path) as index:
         index.query("insert into passage_0 (passage_0, rank) values ('integrity-check', 1)")
+
+
+def test_an_index_that_cannot_be_written_is_used_as_it_is(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write([opened("a"), asked("a", "Hello")])
+    update(path)
+    store.write([asked("a", "Hello again", NOW + 1)])
+
+    def refuse(_: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("rekindle.store.index.make_private_file", refuse)
+    with Index(path) as index:
+        assert len(search(index, Wanted(terms=parse("hello")))) == 1
+        with pytest.raises(StoreUnavailable, match="cannot be written"):
+            list(bring_up_to_date(index, store))
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        Index(path, anew=True)
+    with closing(apsw.Connection(str(index_path(path)))) as db:
+        db.execute("pragma user_version = 1")
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        Index(path)
+    index_path(path).unlink()
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        Index(path)

@@ -157,6 +157,33 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(here: Store, there: S
     assert here.session("s1").deleted_us is None
 
 
+def test_a_branch_that_comes_home_is_the_session_that_it_was(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    here.write([asked("s1", "Of here"), titled(TitleSource.AGENT, "Of the agent")])
+    there.write([asked("s1", "Of there")])
+    ((how, branch, _),) = hows(there, packed(here, "s1"))
+    assert how == "branched"
+    before = here.titles("s1"), list(here.read("s1"))
+    back = hows(here, packed(there, branch, "s1"))
+    assert [it[0] for it in back] == ["unchanged", "branched"]
+    assert back[0][1] == "s1"
+    assert (here.titles("s1"), list(here.read("s1"))) == before
+    # What was added to the branch elsewhere belongs to the session, too.
+    there.write([asked(branch, "More")])
+    assert hows(here, packed(there, branch)) == [("extended", "s1", 1)]
+    assert here.session("s1").parent_id is None
+    assert hows(there, packed(here, "s1", back[1][1])) == [
+        ("unchanged", branch, 0),
+        ("unchanged", "s1", 0),
+    ]
+
+
+def test_a_branch_of_what_is_not_ours_stays_one(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    there.write([opened("s1~0123456789ab"), asked("s1~0123456789ab", "Hello")])
+    assert hows(here, packed(there, "s1~0123456789ab"))[0][:2] == ("new", "s1~0123456789ab")
+
+
 def test_what_was_purged_here_can_be_had_back(here: Store, there: Store) -> None:
     data = packed(there, "s1")
     taken(here, data)

@@ -1,5 +1,6 @@
 """Whose file it is, and what is done to it."""
 
+import errno
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from rekindle.errors import StoreError, StoreTooNew, StoreUnavailable
 from rekindle.model import Kind, Opened, Page, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.opening import in_words
 from rekindle.store.sqlite import SqliteStore
 
 
@@ -123,3 +125,20 @@ def test_a_store_that_others_could_read_is_made_private(tmp_path: Path) -> None:
     path.chmod(0o644)
     SqliteStore(path).close()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        apsw.exception_for(apsw.SQLITE_FULL),
+        apsw.exception_for(apsw.SQLITE_IOERR_SHMSIZE),
+        OSError(errno.ENOSPC, "No space left on device"),
+    ],
+)
+def test_a_full_disk_is_said_to_be_full(error: Exception) -> None:
+    assert str(in_words(error, Path("s.db"))) == "the disk with the store s.db is full"
+
+
+def test_a_disk_that_cannot_be_written_is_said_to_be_one() -> None:
+    error = OSError(errno.EROFS, "Read-only file system")
+    assert "the store s.db cannot be written: " in str(in_words(error, Path("s.db")))

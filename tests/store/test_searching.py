@@ -10,10 +10,12 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from recorded import NOW, answered, asked, called, found, look, opened, told, update
+from exported import packed, taken
+from recorded import NOW, answered, asked, called, everything, found, look, opened, told, update
 from rekindle.core.query import parse
-from rekindle.model import AgentIdentity, Opened, Page, Stretch
+from rekindle.model import AgentIdentity, Opened, Page, Stretch, Titled, TitleSource
 from rekindle.store.index import Index
+from rekindle.store.memory import MemoryStore
 from rekindle.store.searching import Wanted, search
 from rekindle.store.sqlite import SqliteStore
 
@@ -158,6 +160,45 @@ WORDS = st.text(
     | st.sampled_from("全文検索한국어 \n\t_-.'\"*(:/aBcDé\u0301"),
     max_size=60,
 )
+
+
+def titled(title: str | None, source: TitleSource = TitleSource.USER) -> Titled:
+    return Titled(session_id="a", at_us=NOW, source=source, title=title)
+
+
+def test_a_session_is_found_by_its_title_whenever_it_was_given(
+    store: SqliteStore, path: Path
+) -> None:
+    store.write([opened("a"), asked("a", "Hello"), answered("a")])
+    store.write([titled("The unicorn\x02 \x03hunt", TitleSource.AGENT)])
+    (hit,) = look(path, "unicorn hunt")
+    assert (hit.session_id, hit.turn, hit.origin) == ("a", 0, "title")
+    store.write([titled("SomeZebras")])
+    assert found(path, "unicorn") == []
+    assert found(path, "zebras") == [("a", 0)]
+    assert found(path, "zebras", since_us=NOW + 1) == []
+    store.write([asked("a", "A zebra too: SomeZebras", NOW + 1), answered("a", NOW + 1)])
+    assert found(path, "zebras") == [("a", 2)]
+    store.write([titled(None)])
+    assert found(path, "unicorn") == [("a", 0)]
+    store.write([titled(None, TitleSource.AGENT)])
+    assert found(path, "unicorn") == []
+    assert [row[0] & 0xFFFFFFFF for row in everything(path)] == [1, 3]
+
+
+def test_signs_alone_are_not_found(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "🎉 Hello")])
+    assert found(path, "🎉") == []
+
+
+def test_what_an_import_adds_is_found_even_without_a_prompt(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "Hello"), told("a", "Some")])
+    with MemoryStore() as there:
+        taken(there, packed(store, "a"))
+        there.write([told("a", " zebras")])
+        assert found(path, "zebras") == []
+        taken(store, packed(there, "a"))
+    assert found(path, "zebras") == [("a", 1)]
 
 
 @settings(max_examples=150, deadline=None)

@@ -28,6 +28,7 @@ from rekindle.model import (
     Sum,
     Tallied,
 )
+from rekindle.store import statements
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.store.migrations import MIGRATIONS
@@ -346,3 +347,18 @@ def test_a_kill_while_compacting_loses_nothing(tmp_path: Path, steps: int) -> No
         list(store.compact())
         assert store.overview().unused == 0
     check(path)
+
+
+def plan_of(path: Path, sql: str, *values: object) -> str:
+    with closing(apsw.Connection(str(path))) as db:
+        return "; ".join(row[3] for row in db.execute(f"explain query plan {sql}", values))
+
+
+def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    SqliteStore(path).close()
+    plan = plan_of(path, statements.DELETED, 1)
+    assert "USING INDEX session_by_deletion" in plan
+    plan = plan_of(path, "delete from former where session = ?", 1)
+    assert plan.startswith("SEARCH former USING")
+    assert "former_by_session" in plan

@@ -7,6 +7,7 @@ is SESSION, FILE, DIR or COMMAND is completed as one by shells.
 import argparse
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -65,6 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit code. Whatever happens, no traceback is shown."""
     _see_that_streams_are_there()
     try:
+        _heed_interrupts()
         try:
             return _run(sys.argv[1:] if argv is None else argv)
         finally:
@@ -82,6 +84,12 @@ def main(argv: list[str] | None = None) -> int:
         if os.environ.get(_DEBUG):
             raise
         return _fail(_in_words(error), MISTAKE)
+
+
+def _heed_interrupts() -> None:
+    """Let Ctrl-C be an exception again, now that somebody takes it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def parser_of(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:

@@ -1,16 +1,25 @@
 """What the commands that change sessions have in common."""
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rekindle.cli.words import one_line, title
-from rekindle.errors import SessionDeleted, SessionInUse, SessionPurged, StoreUnavailable
-from rekindle.model import Change, Page, Session
+from rekindle.cli.progress import Bar
+from rekindle.cli.words import one_line, printable, several, title
+from rekindle.errors import (
+    SessionDeleted,
+    SessionInUse,
+    SessionPurged,
+    StoreUnavailable,
+    UsageError,
+)
+from rekindle.model import Change, Opened, Page, Session, Titled, TitleSource
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, open_store, usual_path
 
+_LONGEST_TITLE = 500
 _PATIENCE = 2.0
 _SESSIONS_A_PAGE = 500
 
@@ -60,6 +69,21 @@ def apply(store: Store, changes: Sequence[Change]) -> None:
         store.write(changes, sync=True, patience=_PATIENCE)
 
 
+def overwrite(store: Store, session_id: str) -> bool:
+    """Let no file keep anything of what was purged; tell whether that could be done."""
+    try:
+        with Bar("overwriting what was said") as bar:
+            store.scrub(lambda: bar.at(0, None))
+    except StoreUnavailable as error:
+        print(
+            f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
+            f" `rekindle delete --now {one_line(session_id)}` tries again to remove them",
+            file=sys.stderr,
+        )
+        return False
+    return True
+
+
 def tell(what: str, sessions: Sequence[Session]) -> None:
     """Say what was done to sessions, a line for each."""
     for session in sessions:
@@ -69,3 +93,54 @@ def tell(what: str, sessions: Sequence[Session]) -> None:
 def now_us() -> int:
     """Return the time."""
     return time.time_ns() // 1000
+
+
+def rename(store: Store, named: str, words: str | None) -> tuple[Session, Session]:
+    """Give a session a title, or take it back; return how it was and how it is now."""
+    (session,) = find_there(store, [named])
+    titled = Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=words)
+    apply(store, [titled])
+    return session, store.session(session.id)
+
+
+def checked_title(given: str) -> str | None:
+    """Return a title as it can be written down; None if there is no word in it.
+
+    Raises UsageError.
+    """
+    words = " ".join(given.split())
+    if printable(words) != words:
+        raise UsageError("a title cannot have control characters")
+    if len(words) > _LONGEST_TITLE:
+        raise UsageError(
+            f"a title can have at most {_LONGEST_TITLE} characters: this has {len(words)}"
+        )
+    return words or None
+
+
+def fork(store: Store, named: str, turn: int | None = None) -> str:
+    """Make a fork of a session up to a turn, or of all of it; return its id. Raises UsageError."""
+    from uuid import uuid4
+
+    from rekindle.core.forking import forked
+    from rekindle.core.transcript import Transcript, fold
+
+    (session,) = find_there(store, [named])
+    transcript: Transcript = fold(store.read(session.id))
+    starts = [turn.items[0].seq for turn in transcript.turns if turn.items]
+    # Folded and copied alike, even if the session goes on meanwhile.
+    until = _end_of(session, turn, starts, transcript.last_seq)
+    fork_id, at_us = str(uuid4()), now_us()
+    folders = Opened(session_id=fork_id, at_us=at_us, directories=session.directories)
+    apply(store, [*forked(fork_id, at_us, session, transcript, until), folders])
+    return fork_id
+
+
+def _end_of(session: Session, turn: int | None, starts: list[int], last_seq: int) -> int:
+    """Return the last entry of a turn, where that is asked for. Raises UsageError."""
+    if turn is None:
+        return last_seq
+    if not 1 <= turn <= len(starts):
+        has = several(len(starts), "turn")
+        raise UsageError(f"session {one_line(session.id)} has {has}: there is no turn {turn}")
+    return starts[turn] - 1 if turn < len(starts) else last_seq

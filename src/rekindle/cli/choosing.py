@@ -1,12 +1,12 @@
 """Which session is meant: by its id, its title, or as the last one used."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 
 from rekindle.cli.arguments import some_text
-from rekindle.cli.reading import short_id
+from rekindle.cli.project import spellings
+from rekindle.cli.reading import find_left, short_id
 from rekindle.cli.words import folder, one_line, title
 from rekindle.errors import StoreError, UsageError
 from rekindle.model import Page, Session
@@ -22,7 +22,9 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     choice.add_argument(
         "--last", action="store_true", help="the last used session: of this folder, else of all"
     )
-    choice.add_argument("--title", type=some_text, metavar="TEXT", help="the one whose title has this text in it")
+    choice.add_argument(
+        "--title", type=some_text, metavar="TEXT", help="the one whose title has this text in it"
+    )
 
 
 def choose(store: Store, session_id: str | None, *, last: bool, words: str | None) -> Session:
@@ -30,14 +32,13 @@ def choose(store: Store, session_id: str | None, *, last: bool, words: str | Non
     if (session_id is not None) + last + (words is not None) != 1:
         raise UsageError("which session? give the beginning of its id, --last, or --title TEXT")
     if session_id is not None:
-        return store.find(session_id)
+        return find_left(store, session_id)
     return last_used(store) if last else by_title(store, words or "")
 
 
 def last_used(store: Store) -> Session:
     """Return the session that was used last: in this folder, else anywhere. Raises StoreError."""
-    here = os.getcwd()  # noqa: PTH109 - as editors spell it
-    found = store.sessions(Page(cwd=here, limit=1))
+    found = store.sessions(Page(folders=spellings("."), limit=1))
     if found:
         return found[0]
     found = store.sessions(Page(limit=1))

@@ -1,6 +1,7 @@
 """Delete sessions. `rekindle undelete` brings them back for 30 days; then they are purged.
 
-A session that a process drives now is not deleted.
+A session that a process drives now is not deleted. With --now the whole store is written anew, so
+that nothing of what was said is left in its files; editors wait with recording meanwhile.
 
 example:
   rekindle delete 3f2a
@@ -15,6 +16,7 @@ from rekindle.cli.changing import (
     find_all,
     now_us,
     open_for_changing,
+    overwrite,
     tell,
 )
 from rekindle.cli.reading import add_sessions, add_store_option
@@ -45,5 +47,6 @@ def main(arguments: argparse.Namespace) -> int:
         apply(store, [Deleted(session_id=session.id, at_us=at_us) for session in there])
         if arguments.now:
             store.purge(*(session.id for session in sessions))
-    tell("purged" if arguments.now else "deleted", sessions)
-    return 0
+        tell("purged" if arguments.now else "deleted", sessions)
+        is_done = not arguments.now or overwrite(store, sessions[0].id)
+    return 0 if is_done else 1

@@ -17,7 +17,12 @@ from typing import IO, TypeVar, cast
 
 from rekindle.cli.output import is_stdout, opened
 from rekindle.cli.progress import Bar
-from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.reading import (
+    add_store_option,
+    find_left,
+    note_if_deleted,
+    open_for_reading,
+)
 from rekindle.cli.terminal import is_terminal
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript
@@ -72,8 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
     if is_bundle and is_stdout(arguments.output) and is_terminal():
         raise UsageError("a bundle is not for a terminal: name a file with -o")
     with open_for_reading(arguments.store) as store:
-        found = (store.find(it).id for it in arguments.sessions)
-        ids = _ids_of_all(store) if arguments.all else list(dict.fromkeys(found))
+        ids = _ids_of_all(store) if arguments.all else _ids_of(store, arguments.sessions)
         with opened(arguments.output, force=arguments.force) as file, _bar(arguments) as bar:
             if is_bundle:
                 _write_bundle(store, ids, file, bar)
@@ -86,6 +90,13 @@ def _bar(arguments: argparse.Namespace) -> Bar:
     # Not between the lines of what is printed.
     is_wanted = not (is_stdout(arguments.output) and is_terminal())
     return Bar("exporting", is_wanted=is_wanted)
+
+
+def _ids_of(store: Store, named: list[str]) -> list[str]:
+    found = {session.id: session for session in (find_left(store, it) for it in named)}
+    for session in found.values():
+        note_if_deleted(session)
+    return list(found)
 
 
 def _ids_of_all(store: Store) -> list[str]:

@@ -10,12 +10,8 @@ example:
 
 import argparse
 
-from rekindle.cli.changing import apply, find_there, now_us, open_for_changing
+from rekindle.cli.changing import fork, open_for_changing
 from rekindle.cli.reading import add_session, add_store_option
-from rekindle.cli.words import one_line, several
-from rekindle.errors import UsageError
-from rekindle.model import Opened, Session
-from rekindle.store.base import Store
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,31 +29,3 @@ def main(arguments: argparse.Namespace) -> int:
         fork_id = fork(store, arguments.session, arguments.until)
     print(fork_id)
     return 0
-
-
-def fork(store: Store, named: str, turn: int | None = None) -> str:
-    """Make a fork of a session up to a turn, or of all of it; return its id. Raises UsageError."""
-    from uuid import uuid4
-
-    from rekindle.core.forking import forked
-    from rekindle.core.transcript import Transcript, fold
-
-    (session,) = find_there(store, [named])
-    transcript: Transcript = fold(store.read(session.id))
-    starts = [turn.items[0].seq for turn in transcript.turns if turn.items]
-    # Folded and copied alike, even if the session goes on meanwhile.
-    until = _end_of(session, turn, starts, transcript.last_seq)
-    fork_id, at_us = str(uuid4()), now_us()
-    folders = Opened(session_id=fork_id, at_us=at_us, directories=session.directories)
-    apply(store, [*forked(fork_id, at_us, session, transcript, until), folders])
-    return fork_id
-
-
-def _end_of(session: Session, turn: int | None, starts: list[int], last_seq: int) -> int:
-    """Return the last entry of a turn, where that is asked for. Raises UsageError."""
-    if turn is None:
-        return last_seq
-    if not 1 <= turn <= len(starts):
-        has = several(len(starts), "turn")
-        raise UsageError(f"session {one_line(session.id)} has {has}: there is no turn {turn}")
-    return starts[turn] - 1 if turn < len(starts) else last_seq

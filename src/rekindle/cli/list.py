@@ -9,11 +9,10 @@ example:
 """
 
 import argparse
-import os
 import sys
 
-from rekindle.cli.project import folders_of_project
-from rekindle.cli.reading import add_store_option, open_for_reading, short_id
+from rekindle.cli.project import folders_of_project, spellings
+from rekindle.cli.reading import add_store_option, open_for_reading, short_id, stand
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.cli.words import agent_name, one_line, print_json, title
 from rekindle.core.times import iso
@@ -75,15 +74,9 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def stand(store: Store, sessions: list[Session]) -> dict[str, Standing]:
-    """Return how it stands with sessions; one that was removed just now stands still."""
-    ids = [session.id for session in sessions]
-    return dict.fromkeys(ids, Standing.IDLE) | store.standings(ids)
-
-
 def _page(arguments: argparse.Namespace) -> Page:
     return Page(
-        cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
+        folders=spellings(arguments.cwd) if arguments.cwd else (),
         under=folders_of_project() if arguments.here else (),
         agent=arguments.agent,
         limit=arguments.limit + 1,

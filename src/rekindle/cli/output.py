@@ -1,17 +1,20 @@
 """Where an export goes: to stdout, or to a file that is there whole or not at all."""
 
 import os
+import signal
 import stat
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from rekindle.cli.project import absolute
 from rekindle.errors import RekindleError, UsageError
 
 STDOUT = "-"
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def is_stdout(option: str | None) -> bool:
@@ -34,6 +37,8 @@ def opened(option: str | None, *, force: bool) -> Generator[IO[bytes]]:
         raise RekindleError(f"{path} is a folder: name a file in it")
     if path.exists() and not force:
         raise RekindleError(f"{path} is there already: --force overwrites it")
+    if not Path(absolute(option)).parent.is_dir():
+        raise RekindleError(f"there is no folder {path.parent}: make it first")
     with _whole_or_not_at_all(path, force=force) as file:
         yield file
 
@@ -57,9 +62,12 @@ def _is_a_pipe(path: Path) -> bool:
 
 @contextmanager
 def _whole_or_not_at_all(path: Path, *, force: bool) -> Generator[IO[bytes]]:
-    # Made private: what was said is nobody else's business until its owner says so.
-    fd, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
-    try:
+    # Before there is anything that could be left behind.
+    made: list[Path] = []
+    with _tidied_up_if_ended(made):
+        # Made private: what was said is nobody else's business until its owner says so.
+        fd, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+        made.append(Path(name))
         with open(fd, "wb") as file:  # noqa: PTH123 - it is open already
             yield file
             file.flush()
@@ -68,9 +76,31 @@ def _whole_or_not_at_all(path: Path, *, force: bool) -> Generator[IO[bytes]]:
             Path(name).replace(path)
         else:
             _put_in_place(Path(name), path)
+
+
+@contextmanager
+def _tidied_up_if_ended(made: list[Path]) -> Generator[None]:
+    """Remove files in the end, also when a signal asks for it: then it ends us as it would have."""
+
+    def tidy_up() -> None:
+        for path in made:
+            path.unlink(missing_ok=True)
+
+    def end(number: int, _: object) -> None:
+        tidy_up()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    # Whoever started us with a signal ignored (nohup) wants it so.
+    heeded = [it for it in _ENDING if signal.getsignal(it) is signal.SIG_DFL]
+    for number in heeded:
+        signal.signal(number, end)
+    try:
+        yield
     finally:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
+        tidy_up()
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _put_in_place(made: Path, path: Path) -> None:

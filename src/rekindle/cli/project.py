@@ -10,14 +10,27 @@ def folders_of_project() -> tuple[str, ...]:
     It is the nearest one upwards that holds a git repository, but for the home folder; without
     one, it is the current folder.
     """
-    here = _here()
-    root = next((it for it in (here, *here.parents) if (it / ".git").exists()), here)
+    start = here()
+    root = next((it for it in (start, *start.parents) if (it / ".git").exists()), start)
     if root == Path.home():
-        root = here
+        root = start
     return tuple(dict.fromkeys((str(root), os.path.realpath(root))))
 
 
-def _here() -> Path:
+def spellings(folder: str) -> tuple[str, ...]:
+    """Return how a folder may be spelled: as here, or without links; with a slash, or without."""
+    spelled = absolute(folder)
+    names = (spelled, os.path.realpath(spelled))
+    return tuple(dict.fromkeys(it for name in names for it in (name, f"{name.rstrip('/')}/")))
+
+
+def absolute(path: str) -> str:
+    """Return a path as editors spell it: absolute, but with its links."""
+    # Not by `resolve`, which follows links.
+    return os.path.abspath(path if os.path.isabs(path) else here() / path)  # noqa: PTH100, PTH117
+
+
+def here() -> Path:
     """Return the current folder, by the way that the user came there if the shell tells."""
     real = Path.cwd()
     told = Path(os.environ.get("PWD", ""))

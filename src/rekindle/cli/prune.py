@@ -1,6 +1,6 @@
 """Delete sessions that were not used for long. They can be brought back for 30 days.
 
-It says what it would delete, and asks. Never deleted: what a process drives now and, without
+It lists what it would delete, and asks. Never deleted: what a process drives now and, without
 --archived, what is archived.
 
 example:
@@ -17,19 +17,18 @@ from msgspec.structs import replace
 
 from rekindle.cli.arguments import count, duration
 from rekindle.cli.asking import confirm
-from rekindle.cli.changing import apply, every, now_us, open_for_changing
+from rekindle.cli.changing import apply, every, now_us, open_for_changing, overwrite
 from rekindle.cli.progress import shown
 from rekindle.cli.project import folders_of_project
-from rekindle.cli.reading import add_store_option
+from rekindle.cli.reading import add_store_option, short_id
 from rekindle.cli.terminal import is_terminal
-from rekindle.cli.words import agent_name, clock, folder, one_line, several, size, title
+from rekindle.cli.words import agent_name, one_line, several, size, title
 from rekindle.core.times import iso
 from rekindle.errors import UsageError
-from rekindle.model import Deleted, Page, Session
+from rekindle.model import Deleted, Page, Session, Standing
 from rekindle.store.base import Store
 
 _AT_ONCE = 200
-_MOST_SHOWN = 10
 
 
 class _Found(Struct):
@@ -70,21 +69,27 @@ def main(arguments: argparse.Namespace) -> int:
     with open_for_changing(arguments.store) as store:
         found = _find(store, arguments)
         if not found.sessions:
-            print(f"nothing to delete{_live(found)}")
+            _say(f"nothing to delete{_live(found)}")
             return 0
+        _list(store, found.sessions)
         if arguments.dry_run:
-            _list(found.sessions)
-            print(f"would delete {_summary(found)}{_live(found)}", file=sys.stderr)
+            _say(f"would delete {_summary(found)}{_live(found)}")
             return 0
         if not arguments.yes and not _is_wanted(found, is_for_good=arguments.now):
-            print("nothing was deleted", file=sys.stderr)
+            _say("nothing was deleted")
             return 1
         deleted = _delete(store, found.sessions, is_for_good=arguments.now)
-    if arguments.now:
-        print(f"purged {_summary(found, deleted)}: `rekindle compact` gives the space back")
-    else:
-        print(f"deleted {_summary(found, deleted)}: `rekindle undelete` brings them back")
-    return 0
+        if not arguments.now:
+            _say(f"deleted {_summary(found, deleted)}: `rekindle undelete` brings them back")
+            return 0
+        _say(f"purged {_summary(found, deleted)}")
+        is_done = overwrite(store, found.sessions[0].id)
+    return 0 if is_done else 1
+
+
+def _say(words: str) -> None:
+    # On stdout are the sessions, and nothing else.
+    print(words, file=sys.stderr)
 
 
 def _find(store: Store, arguments: argparse.Namespace) -> _Found:
@@ -118,17 +123,17 @@ def _look_at(store: Store, candidates: list[Session], found: _Found) -> Iterator
 
 
 def _is_wanted(found: _Found, *, is_for_good: bool) -> bool:
-    for session in found.sessions[:_MOST_SHOWN]:
-        when = clock(session.updated_us)
-        print(f"  {when}  {agent_name(session.agent)}  {folder(session)}  {title(session)}")
-    more = len(found.sessions) - _MOST_SHOWN
-    if more > 0:
-        print(f"  … and {more:,} more, back to {clock(found.sessions[-1].updated_us)}")
     how = "for good" if is_for_good else "with 30 days to bring them back"
     return confirm(f"delete {_summary(found)}{_live(found)}, {how}?")
 
 
-def _list(sessions: Sequence[Session]) -> None:
+def _list(store: Store, sessions: Sequence[Session]) -> None:
+    """Say which sessions are meant: as a table, or as rows that scripts can read."""
+    if is_terminal():
+        from rekindle.cli.table import Line, print_table
+
+        print_table([Line(it, short_id(store, it.id), Standing.IDLE) for it in sessions])
+        return
     for session in sessions:
         cells = (session.id, iso(session.updated_us), agent_name(session.agent), session.cwd or "?")
         print("\t".join([*map(one_line, cells), str(session.turns), title(session)]))

@@ -2,12 +2,14 @@
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 from rekindle.cli.words import one_line
-from rekindle.errors import SessionAmbiguous, StoreUnavailable
+from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreUnavailable
+from rekindle.model import Session, Standing
 from rekindle.store.base import Store
-from rekindle.store.location import asked_for, open_store, usual_path
+from rekindle.store.location import ADDRESS, asked_for, open_store, usual_path
 
 _SHORTEST_ID = 8
 _STEP = 3
@@ -16,7 +18,7 @@ _WORD_BEFORE_ID = re.compile(r"[A-Za-z]+[-_]")
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
     """Let the store be chosen."""
-    parser.add_argument("--store", help="which store: a path or sqlite:///path")
+    parser.add_argument("--store", help=f"which store: {ADDRESS}")
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +55,20 @@ def path_for_reading(option: str | None) -> Path | None:
     return path if path.exists() else None
 
 
+def find_left(store: Store, named: str) -> Session:
+    """Return the session that is meant, if anything is left of it. Raises StoreError."""
+    session = store.find(named)
+    if session.is_purged:
+        raise SessionPurged(one_line(session.id))
+    return session
+
+
+def note_if_deleted(session: Session) -> None:
+    """Say of a session that it was deleted, where that is not seen from what is shown of it."""
+    if session.deleted_us is not None:
+        print(f"rekindle: {SessionDeleted(one_line(session.id))}", file=sys.stderr)
+
+
 def short_id(store: Store, session_id: str) -> str:
     """Shorten an id to a prefix that means this session alone in the whole store.
 
@@ -66,3 +82,9 @@ def short_id(store: Store, session_id: str) -> str:
             continue
         return one_line(session_id[:length])
     return one_line(session_id)
+
+
+def stand(store: Store, sessions: list[Session]) -> dict[str, Standing]:
+    """Return how it stands with sessions; one that was removed just now stands still."""
+    ids = [session.id for session in sessions]
+    return dict.fromkeys(ids, Standing.IDLE) | store.standings(ids)

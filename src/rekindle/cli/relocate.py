@@ -19,6 +19,7 @@ from rekindle.cli.changing import (
     now_us,
     open_for_changing,
 )
+from rekindle.cli.project import absolute
 from rekindle.cli.reading import add_store_option
 from rekindle.cli.words import one_line
 from rekindle.errors import UsageError
@@ -68,5 +69,4 @@ def _all_below(store: Store, old: PurePath, new: PurePath) -> list[tuple[Session
 
 
 def _absolute(folder: str) -> Path:
-    """Return a folder as editors spell it."""
-    return Path(os.path.abspath(os.path.expanduser(folder)))  # noqa: PTH100, PTH111 - without links
+    return Path(absolute(os.path.expanduser(folder)))  # noqa: PTH111 - it never fails

@@ -7,14 +7,10 @@ example:
 
 import argparse
 
-from rekindle.cli.changing import apply, find_there, now_us, open_for_changing
+from rekindle.cli.changing import checked_title, open_for_changing, rename
 from rekindle.cli.reading import add_session, add_store_option
-from rekindle.cli.words import one_line, printable, title
+from rekindle.cli.words import one_line, title
 from rekindle.errors import UsageError
-from rekindle.model import Session, Titled, TitleSource
-from rekindle.store.base import Store
-
-_LONGEST = 500
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,29 +32,8 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def rename(store: Store, named: str, words: str | None) -> tuple[Session, Session]:
-    """Give a session a title, or take it back; return how it was and how it is now."""
-    (session,) = find_there(store, [named])
-    titled = Titled(session_id=session.id, at_us=now_us(), source=TitleSource.USER, title=words)
-    apply(store, [titled])
-    return session, store.session(session.id)
-
-
 def _title(given: str, *, is_cleared: bool) -> str | None:
     """Return the title that was asked for; None to have none. Raises UsageError."""
     if bool(given.split()) is is_cleared:
         raise UsageError("give a title, or --clear to take yours back")
     return checked_title(given)
-
-
-def checked_title(given: str) -> str | None:
-    """Return a title as it can be written down; None if there is no word in it.
-
-    Raises UsageError.
-    """
-    words = " ".join(given.split())
-    if printable(words) != words:
-        raise UsageError("a title cannot have control characters")
-    if len(words) > _LONGEST:
-        raise UsageError(f"a title can have at most {_LONGEST} characters: this has {len(words)}")
-    return words or None

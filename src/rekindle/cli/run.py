@@ -15,7 +15,7 @@ from rekindle.errors import UsageError
 from rekindle.run.agent import Agent
 from rekindle.run.log import Log
 from rekindle.run.signals import Signals
-from rekindle.store.location import asked_for, open_store, usual_path
+from rekindle.store.location import ADDRESS, asked_for, open_store, usual_path
 
 _GRACE = 5.0
 _HANDOVER_BUDGET = 40_000
@@ -24,7 +24,7 @@ _HANDOVER_BUDGET = 40_000
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     parser.usage = "rekindle run [OPTIONS] -- COMMAND ARGS…"
-    parser.add_argument("--store", help="where to record: a path or sqlite:///path")
+    parser.add_argument("--store", help=f"where to record: {ADDRESS}")
     parser.add_argument(
         "--strict", action="store_true", help="refuse what the specification forbids"
     )

@@ -1,4 +1,4 @@
-"""Look for words in everything that was said, in the titles of tool calls, and in file paths.
+"""Look for words in all that was said, in titles, also those of tool calls, and in file paths.
 
 Words must all be there, in any order. "quoted words" follow each other, begin* is the beginning of
 a word, and -word must not be there (put it after another one, or after --). Anything else that is
@@ -10,12 +10,12 @@ example:
 """
 
 import argparse
-import os
 import sys
 from typing import Any
 
 from rekindle.cli.arguments import moment
 from rekindle.cli.cells import cut, width
+from rekindle.cli.project import spellings
 from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading, short_id
 from rekindle.cli.terminal import columns, is_terminal, paint
 from rekindle.cli.words import age, agent_name, folder, one_line, print_json, printable, title
@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
     wanted = Wanted(
         terms=parse(" ".join(arguments.words)),
         page=Page(
-            cwd=os.path.abspath(arguments.cwd) if arguments.cwd else None,  # noqa: PTH100 - as editors spell it
+            folders=spellings(arguments.cwd) if arguments.cwd else (),
             agent=arguments.agent,
             limit=arguments.limit,
             with_archived=arguments.archived,
@@ -85,7 +85,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([_describe(*it) for it in found])
         elif not found:
-            print("rekindle: nothing found", file=sys.stderr)
+            print(f"rekindle: nothing found{_why(wanted)}", file=sys.stderr)
         elif is_terminal():
             _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
         else:
@@ -115,6 +115,14 @@ def _session(store: Store, hit: Hit, *, redact: bool) -> Session:
     return redact_session(session) if redact else session
 
 
+def _why(wanted: Wanted) -> str:
+    """Say why nothing could be found, where it is not for want of it."""
+    if not wanted.terms:
+        return ": only letters and digits are looked for"
+    short = [f"{term.words}*" for term in wanted.terms if term.is_too_short]
+    return f": {one_line(short[0])} needs two letters or more" if short else ""
+
+
 def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
     return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _WIDTH)
 
@@ -132,7 +140,7 @@ def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]
         "title": session.title,
         "agent": session.agent.name or session.agent.program,
         "cwd": session.cwd,
-        "turn": hit.turn,
+        "turn": hit.turn or None,
         "at": iso(hit.at_us),
         "origin": hit.origin,
         "snippet": _words(pieces),
@@ -147,7 +155,7 @@ def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
         iso(hit.at_us),
         agent_name(session.agent),
         folder(session),
-        str(hit.turn),
+        str(hit.turn or "-"),
         title(session),
         one_line(_words(pieces)),
     )
@@ -161,7 +169,7 @@ def _print_for_people(found: list[_Found], ids: list[str]) -> None:
     room = columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
         about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
-        place = f"{about} · turn {hit.turn} · "
+        place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'} · "
         rest = max(_SHORTEST_TITLE, room - width(id_ + place))
         print(paint(id_, "bold") + paint(place, "dim") + cut(title(session), rest))
         shown = (paint(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces)

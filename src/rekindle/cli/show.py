@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 from rekindle.cli.arguments import some_text
 from rekindle.cli.choosing import choose
 from rekindle.cli.detail import Detail, add_detail, detail_of
-from rekindle.cli.list import stand
 from rekindle.cli.paper import Plain
 from rekindle.cli.pieces import Piece, heading, turn_pieces
 from rekindle.cli.progress import Bar
-from rekindle.cli.reading import add_store_option, open_for_reading
+from rekindle.cli.reading import add_store_option, note_if_deleted, open_for_reading, stand
 from rekindle.cli.terminal import is_terminal
 from rekindle.cli.words import print_json, printable
 from rekindle.core.items import Turn
@@ -43,7 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "session", nargs="?", metavar="SESSION", help="its id, or the beginning of it"
     )
-    parser.add_argument("--title", type=some_text, metavar="TEXT", help="or a text that is in its title")
+    parser.add_argument(
+        "--title", type=some_text, metavar="TEXT", help="or a text that is in its title"
+    )
     parser.add_argument(
         "--turn", type=int, metavar="N", help="only turn N; -1 is the last, -2 the one before"
     )
@@ -65,6 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     wants_last = arguments.last and arguments.session is None and arguments.title is None
     with open_for_reading(arguments.store) as store:
         session = choose(store, arguments.session, last=wants_last, words=arguments.title)
+        note_if_deleted(session)
         if arguments.last and not wants_last and arguments.turn is None:
             arguments.turn = -1
         with _own_line_after_interrupt(arguments):

@@ -10,7 +10,6 @@ example:
 import argparse
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 from rekindle.cli.arguments import count
@@ -19,7 +18,7 @@ from rekindle.cli.changing import now_us
 from rekindle.cli.reading import add_store_option, open_for_reading
 from rekindle.cli.terminal import columns, paint, pick
 from rekindle.cli.words import clock, one_line, print_json, several, size
-from rekindle.core.times import iso
+from rekindle.core.times import in_utc, iso
 from rekindle.errors import UsageError
 from rekindle.model import Overview, Sum
 from rekindle.store.weeks import WEEK_US, week_of
@@ -151,4 +150,4 @@ def _bar(share: float, room: int) -> str:
 
 
 def _day(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).date().isoformat()
+    return in_utc(at_us).date().isoformat()

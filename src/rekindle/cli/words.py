@@ -2,10 +2,11 @@
 
 import sys
 import time
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 from rekindle.core.safety import spelled_out as printable
+from rekindle.core.times import in_utc
 from rekindle.model import AgentIdentity, Session
 
 _A_THOUSAND = 1000
@@ -39,7 +40,11 @@ def age(at_us: int) -> str:
 
 def clock(at_us: int) -> str:
     """Write a time as people here do."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    told = in_utc(at_us)
+    # Where clocks are ahead of UTC, the calendar ends some hours before.
+    with suppress(OverflowError, ValueError, OSError):
+        told = told.astimezone()
+    return told.strftime("%Y-%m-%d %H:%M")
 
 
 def lasting(duration_us: int) -> str:

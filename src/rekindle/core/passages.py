@@ -37,6 +37,8 @@ class Origin(StrEnum):
     THOUGHT = "thought"
     TOOL_CALL = "tool_call"
     PLAN = "plan"
+    TITLE = "title"
+    """The session's own."""
 
 
 class Passage(Struct, frozen=True, kw_only=True):
@@ -67,6 +69,12 @@ def passages(turn: Turn) -> Iterator[Passage]:
                 ident=None if item_id is None else f"{origin}:{item_id}",
                 words=_UNWANTED.sub(" ", words),
             )
+
+
+def of_title(title: str, at_us: int) -> Passage:
+    """Return what can be found of a session's title: it stands before the first turn."""
+    words = _UNWANTED.sub(" ", title)
+    return Passage(turn=0, seq=0, at_us=at_us, origin=Origin.TITLE, words=words)
 
 
 def _said(item: Item) -> tuple[Origin, str | None, str] | None:

@@ -3,11 +3,19 @@
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_FIRST = datetime.min.replace(tzinfo=UTC) - _EPOCH
+_LAST = datetime.max.replace(tzinfo=UTC) - _EPOCH
+_US = timedelta(microseconds=1)
 
 
 def iso(at_us: int) -> str:
     """Write a time, in UTC."""
-    return (_EPOCH + timedelta(microseconds=at_us)).isoformat(timespec="milliseconds")
+    return in_utc(at_us).isoformat(timespec="milliseconds")
+
+
+def in_utc(at_us: int) -> datetime:
+    """Return a time; one that is beyond the calendar, as its first or its last."""
+    return _EPOCH + min(max(at_us, _FIRST // _US), _LAST // _US) * _US
 
 
 def read_iso(written: str | None) -> datetime | None:
@@ -21,4 +29,4 @@ def read_iso(written: str | None) -> datetime | None:
 
 def in_us(told: datetime) -> int:
     """Return a time in our own measure."""
-    return (told - _EPOCH) // timedelta(microseconds=1)
+    return (told - _EPOCH) // _US

@@ -1,8 +1,7 @@
 """Words and times for documents: nothing in them acts on a screen, or deceives a reader."""
 
-from datetime import UTC, datetime
-
 from rekindle.core.safety import clean
+from rekindle.core.times import in_utc
 
 
 def one_line(text: str) -> str:
@@ -12,4 +11,4 @@ def one_line(text: str) -> str:
 
 def stamp(at_us: int) -> str:
     """Write a time for people, wherever they are."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return in_utc(at_us).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,6 +1,6 @@
 """What a store is. The docstrings here are the specification; one test holds every store to it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, Self
 
 from rekindle.model import (
@@ -77,6 +77,7 @@ class Store(Protocol):
     def find(self, prefix: str) -> Session:
         """Return the session with this id, or the only one whose id begins with it.
 
+        What is purged is meant by its whole id only.
         Raises SessionNotFound, SessionAmbiguous.
         """
         ...
@@ -128,6 +129,14 @@ class Store(Protocol):
         """Remove for good all that is known of deleted sessions, but not that they were deleted.
 
         So no agent's own list can bring them back. What is not deleted is left as it is.
+        """
+        ...
+
+    def scrub(self, tick: Callable[[], object]) -> None:
+        """See to it that no file holds anything of what was purged, not even in unused parts.
+
+        Others cannot write meanwhile; `tick` is called now and then. Raises StoreUnavailable
+        also if others read just now: what was purged stays so.
         """
         ...
 

@@ -5,11 +5,12 @@ Writing it holds up no conversation: the store is only read.
 
 passage_N  what stands together, of 512 sessions: a shard. Its rowid is its place in the store (see
            `migrations.place`), so a session's passages lie together, and the last ones are the
-           newest sessions'. `parts` are the humps of names in `words`.
+           newest sessions'. `parts` are the humps of names in `words`. A title lies at seq 0,
+           and in turn 0.
 shard      which of these tables there are.
 progress   how far a session is indexed: up to the entry `seq`; its last turn so far is number
-           `turn` and begins at `turn_seq`. `updated_us` and `is_live` are the session's then: as
-           long as they stay so, there is nothing new.
+           `turn` and begins at `turn_seq`. `updated_us`, `revision` and `is_live` are the
+           session's then: as long as they stay so, there is nothing new.
 
 Forgetting. Neither SQLite nor FTS5 overwrites every trace of a row that is removed: pages that were
 split keep copies, and the tree above the words keeps some of them. Only of a table that is dropped
@@ -19,7 +20,7 @@ indexed again by whoever searches next.
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,11 +28,11 @@ import apsw
 
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.location import index_path
-from rekindle.store.migrations import place
-from rekindle.store.opening import Database, make_private_file
+from rekindle.store.migrations import Database
+from rekindle.store.opening import is_full, make_private_file, open_unshared
 
 _APPLICATION_ID = 0x52656B78
-_VERSION = 1
+_VERSION = 2
 
 _SCHEMA = """
     create table shard (number integer primary key) strict;
@@ -39,6 +40,7 @@ _SCHEMA = """
         session integer primary key,
         id text not null,
         updated_us integer not null,
+        revision integer not null,
         is_live integer not null,
         seq integer not null,
         turn integer not null,
@@ -64,6 +66,8 @@ _ORPHANS = """
         where key = progress.session and id = progress.id and cwd is not null
     )
 """
+
+_UNWRITABLE = (OSError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.FullError)
 
 _Values = Sequence[object] | Mapping[str, object]
 
@@ -134,7 +138,7 @@ class Index:
         """Give back the space that holds nothing. Nobody waits for that who records."""
         if self.query("pragma freelist_count") != [(0,)]:
             self.query("vacuum main")
-            self._empty_log()
+            self.empty_log()
 
     def counts(self) -> tuple[int, int]:
         """Return how many passages of how many sessions there are."""
@@ -154,9 +158,11 @@ class Index:
                     "delete from progress where session between ? and ?", (first, last)
                 )
         # What was there would else lie in the log until it is written over.
-        self._empty_log()
+        with suppress(StoreUnavailable):
+            self.empty_log()
 
-    def _empty_log(self) -> None:
+    def empty_log(self) -> None:
+        """Let nothing lie in the log beside the file. Raises StoreUnavailable while others read."""
         with self.translated():
             self._db.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
@@ -182,13 +188,11 @@ class Index:
         except (apsw.CorruptError, apsw.NotADBError) as error:
             words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
             raise StoreDamaged(words) from error
+        except apsw.ReadOnlyError as error:
+            raise StoreUnavailable(f"the index {self._path} cannot be written") from error
         except (apsw.Error, OSError) as error:
-            raise StoreUnavailable(f"the index {self._path} failed: {error}") from error
-
-
-def places(key: int) -> tuple[int, int]:
-    """Return the first and the last place that passages of a session can have."""
-    return place(key, 0), place(key + 1, 0) - 1
+            why = "the disk is full" if is_full(error) else str(error)
+            raise StoreUnavailable(f"the index {self._path} failed: {why}") from error
 
 
 def shard_of(key: int) -> int:
@@ -202,6 +206,30 @@ def table_of(shard: int) -> str:
 
 
 def _open(path: Path, *, anew: bool, patience: float) -> Database:
+    try:
+        return _open_for_writing(path, anew=anew, patience=patience)
+    except (OSError, apsw.Error) as error:
+        may_be_read = isinstance(error, _UNWRITABLE) and path.is_file()
+        if anew or not may_be_read:
+            raise
+        return _open_as_it_is(path, error)
+
+
+def _open_as_it_is(path: Path, why: Exception) -> Database:
+    """Open an index that cannot be written: what is indexed can still be found."""
+    db = open_unshared(path)
+    try:
+        is_ours = db.pragma("application_id") == _APPLICATION_ID
+        is_usable = is_ours and db.pragma("user_version") == _VERSION
+    except apsw.Error:
+        is_usable = False
+    if not is_usable:
+        db.close()
+        raise why
+    return db
+
+
+def _open_for_writing(path: Path, *, anew: bool, patience: float) -> Database:
     make_private_file(path)
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     db: Database = apsw.Connection(str(path), flags=flags)
@@ -251,13 +279,18 @@ def _make(db: Database) -> None:
 
 def _attach(db: Database, store: Path) -> None:
     uri = store.absolute().as_uri()
+    unshared = (apsw.CantOpenError, apsw.IOError)
+    if db.readonly("main"):
+        # Then we ourselves may have the store open, and alone.
+        unshared += (apsw.BusyError,)
     for mode in ("mode=ro", "mode=ro&immutable=1"):
-        db.execute("attach ? as store", (f"{uri}?{mode}",))
         try:
+            db.execute("attach ? as store", (f"{uri}?{mode}",))
             db.execute("select 1 from store.session limit 1").fetchall()
-        except apsw.CantOpenError:
-            # In a folder that cannot be written SQLite cannot share its log.
-            db.execute("detach store")
+        except unshared:
+            # In a folder that cannot be written, or is full, SQLite cannot share its log.
+            if "store" in db.db_names():
+                db.execute("detach store")
         else:
             return
     raise apsw.CantOpenError(f"cannot open {store}")

@@ -15,28 +15,29 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.core.passages import Passage, humps, parted, passages
+from rekindle.core.passages import Passage, humps, of_title, parted, passages
 from rekindle.core.transcript import Transcript
 from rekindle.errors import SessionNotFound
 from rekindle.store.base import Store
-from rekindle.store.index import Index, places, shard_of, table_of
-from rekindle.store.migrations import place, seq_at
+from rekindle.store.index import Index, shard_of, table_of
+from rekindle.store.migrations import place, places, seq_at
+from rekindle.store.statements import LAST_PLACE
 
-_STALE = """
-    select s.key, s.id, s.updated_us, lease.session is not null, progress.id,
-           progress.updated_us, progress.is_live,
-           coalesce(seq, 0), coalesce(turn, 1), coalesce(turn_seq, 0),
-           coalesce((select place + lines - 1 from store.stretch
-                     where place between s.key << 32 and (s.key + 1 << 32) - 1
-                     order by place desc limit 1), 0)
+# A title that is made of the first prompt is found there.
+_STALE = f"""
+    select s.key, s.id, coalesce(user_title, agent_title), s.updated_us, s.revision,
+           lease.session is not null, progress.id,
+           progress.updated_us, progress.revision, progress.is_live,
+           coalesce(seq, 0), coalesce(turn, 1), coalesce(turn_seq, 0), coalesce({LAST_PLACE}, 0)
     from store.session s
     left join progress on progress.session = s.key
     left join store.lease on lease.session = s.key and not lease.is_over
     where (progress.session is null or progress.id <> s.id or lease.session is not null
-           or progress.updated_us <> s.updated_us or progress.is_live)
+           or progress.updated_us <> s.updated_us or progress.revision <> s.revision
+           or progress.is_live)
       and s.deleted_us is null and s.cwd is not null
     order by s.key
-"""
+"""  # noqa: S608 - all of it is ours
 _IS_THERE = """
     select 1 from store.session
     where key = ? and id = ? and deleted_us is null and cwd is not null
@@ -46,7 +47,7 @@ _INSERT = """
     insert into {} (rowid, turn, at_us, origin, ident, words, parts) values (?, ?, ?, ?, ?, ?, ?)
 """
 _IDENTS = "select ident from {} where rowid between ? and ?"
-_PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?)"
+_PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?, ?)"
 _CHARACTERS_A_WRITE = 2_000_000
 _CHARACTERS_OF_A_ROW = 200
 
@@ -66,11 +67,13 @@ class _Task(Struct, frozen=True, kw_only=True):
 
     key: int
     id: str
+    title: str | None
     updated_us: int
+    revision: int
     is_live: bool
     indexed_id: str | None
     is_known: bool
-    """Whether its time, and whether it is live, are on record already."""
+    """Whether its time, its revision, and whether it is live, are on record already."""
     mark: _Mark
     last_seq: int
 
@@ -139,14 +142,17 @@ def bring_up_to_date(index: Index, store: Store) -> Iterator[Progress]:
 
 
 def _task(row: tuple[Any, ...]) -> _Task:
-    key, id_, updated_us, is_live, indexed_id, was, was_live, seq, turn, turn_seq, last = row
+    key, id_, title, *now, indexed_id, was_us, revised, was_live, seq, turn, turn_seq, last = row
+    updated_us, revision, is_live = now
     return _Task(
         key=key,
         id=id_,
+        title=title,
         updated_us=updated_us,
+        revision=revision,
         is_live=bool(is_live),
         indexed_id=indexed_id,
-        is_known=(was, was_live) == (updated_us, is_live),
+        is_known=[was_us, revised, was_live] == now,
         mark=_Mark(seq, turn, turn_seq),
         last_seq=seq_at(last),
     )
@@ -162,7 +168,7 @@ def _works(index: Index, store: Store, task: _Task) -> Iterator[_Work]:
     except SessionNotFound:
         # It was erased meanwhile.
         return
-    expected, first = task.mark, place(task.key, turns[0].begin if turns else 0)
+    expected, first = task.mark, place(task.key, max(1, turns[0].begin) if turns else 1)
     held: list[Passage] = []
     size = 0
     for turn, following in pairwise(turns):
@@ -233,11 +239,14 @@ def _write(index: Index, works: list[_Work]) -> None:
     with index.writing():
         for work in works:
             if _may_write(index, work):
-                _write_passages(index, work)
                 task, mark = work.task, work.mark
+                first, _ = places(task.key)
+                _write_passages(index, task.key, (work.first, work.last), work.found)
+                if work.is_whole:
+                    _write_passages(index, task.key, (first, first), _title(task))
                 # With a time that never was, the rest is looked for the next time.
                 updated_us = task.updated_us if work.is_whole else -1
-                values = (task.key, task.id, updated_us, task.is_live)
+                values = (task.key, task.id, updated_us, task.revision, task.is_live)
                 index.db.execute(_PROGRESS, (*values, mark.seq, mark.turn, mark.turn_seq))
 
 
@@ -250,11 +259,17 @@ def _may_write(index: Index, work: _Work) -> bool:
     return is_as_expected and bool(index.db.execute(_IS_THERE, (key, work.task.id)).fetchall())
 
 
-def _write_passages(index: Index, work: _Work) -> None:
-    """Make the passages of a stretch what was found, touching only those that differ."""
-    found = {place(work.task.key, it.seq): _row(it) for it in work.found}
-    table = index.table(work.task.key)
-    rows = index.db.execute(_PRESENT.format(table), (work.first, work.last)).fetchall()
+def _title(task: _Task) -> list[Passage]:
+    return [of_title(task.title, task.updated_us)] if task.title else []
+
+
+def _write_passages(
+    index: Index, key: int, between: tuple[int, int], wanted: list[Passage]
+) -> None:
+    """Make the passages of a stretch what is wanted, touching only those that differ."""
+    found = {place(key, it.seq): _row(it) for it in wanted}
+    table = index.table(key)
+    rows = index.db.execute(_PRESENT.format(table), between).fetchall()
     present = {row[0]: row[1:] for row in rows}
     gone = [(rowid,) for rowid, row in present.items() if found.get(rowid) != row]
     index.db.executemany(f"delete from {table} where rowid = ?", gone)  # noqa: S608

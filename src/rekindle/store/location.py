@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from rekindle.store.base import Store
 
 VARIABLE = "REKINDLE_STORE"
+ADDRESS = "a path, sqlite:///relative/path or sqlite:////absolute/path"
+"""What an address of a store looks like."""
 _SQLITE = "sqlite:///"
 
 
@@ -29,15 +31,27 @@ def asked_for(option: str | None) -> Path | None:
     if address.startswith(_SQLITE):
         # As elsewhere: three slashes before a relative path, four before an absolute one.
         address = address.removeprefix(_SQLITE)
+        _check_is_meant(address)
     elif "://" in address:
         kind = address.partition("://")[0]
-        raise UsageError(f"unknown kind of store {kind!r}: give a path or sqlite:///path")
+        raise UsageError(f"unknown kind of store {kind!r}: give {ADDRESS}")
     if not address:
-        raise UsageError("the store's address has no path: give a path or sqlite:///path")
+        raise UsageError(f"the store's address has no path: give {ADDRESS}")
     try:
         return Path(address).expanduser().absolute()
     except (RuntimeError, OSError) as error:
         raise UsageError(f"the store's path {address} leads nowhere: {error}") from error
+
+
+def _check_is_meant(address: str) -> None:
+    """Raise UsageError if a relative path leads nowhere, and would lead somewhere as absolute."""
+    relative, absolute = Path(address), Path("/", address)
+    has_parents = len(relative.parts) > 1
+    if has_parents and not relative.parent.is_dir() and absolute.parent.is_dir():
+        raise UsageError(
+            f"{_SQLITE}{address} is a path from the current folder, where there is no folder"
+            f" {relative.parent}: {_SQLITE}{absolute} is the absolute one"
+        )
 
 
 def usual_path() -> Path:

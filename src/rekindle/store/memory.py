@@ -1,6 +1,6 @@
 """A store that lasts as long as its process: for tests, and for reading the contract as code."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Self
 
@@ -100,7 +100,11 @@ class MemoryStore:
         with self._lock:
             if prefix in self._records:
                 return self._records[prefix].session
-            matches = sorted(id_ for id_ in self._records if prefix and id_.startswith(prefix))
+            matches = sorted(
+                id_
+                for id_, record in self._records.items()
+                if prefix and id_.startswith(prefix) and not record.session.is_purged
+            )
             if len(matches) > 1:
                 raise SessionAmbiguous(prefix, matches)
             return self._get(matches[0] if matches else prefix).session
@@ -163,6 +167,9 @@ class MemoryStore:
                 record = self._records.get(session_id)
                 if record is not None and record.session.deleted_us is not None:
                     self._purge(record.session)
+
+    def scrub(self, tick: Callable[[], object]) -> None:
+        """Do nothing: there are no files."""
 
     def _purge(self, was: Session) -> None:
         self._records[was.id] = _Record(
@@ -373,6 +380,7 @@ def _position(session: Session) -> tuple[int, str]:
 def _fits(session: Session, page: Page) -> bool:
     return (
         (page.cwd is None or session.cwd == page.cwd)
+        and (not page.folders or session.cwd in page.folders)
         and (not page.under or any(_is_below(session.cwd, folder) for folder in page.under))
         and (page.agent is None or page.agent.lower() in _names(session.agent))
         and (page.before is None or _position(session) < page.before)

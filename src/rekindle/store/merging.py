@@ -4,10 +4,11 @@ Entries are only ever appended, so two copies of a session agree up to where one
 up to where they part. One that is not here is made; one that has more there is extended; one
 that has as much or more here stays. Where they part, what came is kept as a session of its own,
 a branch. Its id is made of where it parts, so that the same branch, and what later grows on
-it, is known again.
+it, is known again: also by the store that it is from, where it is no branch.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from itertools import chain, zip_longest
@@ -37,6 +38,7 @@ Read = Callable[[int], Iterator[Entry]]
 """Reads the entries of what came that are after a seq; may be asked for more than once."""
 
 _FORK = " (fork)"
+_BRANCH = re.compile(r"(.+)~[0-9a-f]{12}", re.DOTALL)
 _MOST_TRIES = 100
 _LINES_A_STRETCH = 512
 _BYTES_A_STRETCH = 128 * 1024
@@ -82,6 +84,7 @@ class Merger:
 
     def take(self, arrived: Arrived, read: Read, at_us: int) -> Merged:
         """Take a session in. Raises SessionInUse, StoreUnavailable."""
+        arrived = self._as_known_here(arrived)
         target, parent = arrived.id, arrived.parent_id
         for _ in range(_MOST_TRIES):
             is_branch = target != arrived.id
@@ -104,6 +107,17 @@ class Merger:
             if merged is not None:
                 return merged
         raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
+
+    def _as_known_here(self, arrived: Arrived) -> Arrived:
+        """Return a branch that our own copy of the session became elsewhere as that session."""
+        branch = _BRANCH.fullmatch(arrived.id)
+        if branch is None or self._known(arrived.id) or not self._known(branch[1]):
+            return arrived
+        entries = self._store.read(branch[1])
+        if all(_branch_id(branch[1], entry) != arrived.id for entry in entries):
+            return arrived
+        titles = {source: title.removesuffix(_FORK) for source, title in arrived.titles.items()}
+        return replace(arrived, id=branch[1], parent_id=None, titles=titles)
 
     def _known(self, session_id: str) -> Session | None:
         try:

@@ -2,7 +2,8 @@
 
 session   a conversation. `key` stands for the client's id wherever space matters, and is
           never given again.
-          `program` is the base name of its command.
+          `program` is the base name of its command. `revision` counts titles, and what came
+          from elsewhere: changes that may leave `updated_us` as it is.
 former    by which ids the agent has known a session before.
 lease     which process drives a session; `token` names the file that it holds while it lives.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
@@ -11,7 +12,10 @@ stretch   entries that follow each other and are alike but for their line: `line
           `codec` tells how `data` holds the lines; 0: joined with newlines.
 """
 
-from typing import Any, Protocol
+from typing import Any
+
+# Any: the types that apsw comes with need Python 3.12.
+Database = Any
 
 APPLICATION_ID = 0x52656B69
 """Says in the file's header whose database it is: "Reki"."""
@@ -70,15 +74,28 @@ MIGRATIONS = (
     """
     create index stretch_by_turn on stretch (kind) where kind = 'prompt' or kind = 'answer';
     """,
+    # An index has to be told of what a session's time does not tell.
+    """
+    alter table session add column revision integer not null default 0;
+    create index former_by_session on former (session);
+    """,
 )
 
 
 _SEQ_BITS = 32
 
+WITHIN = f"place between key << {_SEQ_BITS} and (key + 1 << {_SEQ_BITS}) - 1"
+"""In SQL: what lies in `stretch` is of the session with that `key`."""
+
 
 def place(key: int, seq: int) -> int:
     """Return where an entry of a session lies in `stretch`."""
     return key << _SEQ_BITS | seq
+
+
+def places(key: int) -> tuple[int, int]:
+    """Return the first and the last place that something of a session can have."""
+    return place(key, 0), place(key + 1, 0) - 1
 
 
 def key_at(place: int) -> int:
@@ -89,18 +106,6 @@ def key_at(place: int) -> int:
 def seq_at(place: int) -> int:
     """Return the seq of the entry that lies there."""
     return place & ((1 << _SEQ_BITS) - 1)
-
-
-class Database(Protocol):
-    """The part of an apsw connection that is used here."""
-
-    def execute(self, sql: str, /) -> object:
-        """Run SQL."""
-        ...
-
-    def pragma(self, name: str, value: int | None = None, /) -> Any:  # noqa: ANN401 - as apsw has it
-        """Read or set a pragma."""
-        ...
 
 
 def schema_version(db: Database) -> int:

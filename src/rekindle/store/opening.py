@@ -4,15 +4,23 @@ A file is only ever changed if it is ours: a new one, or one that says so. A sto
 Rekindle is left as it is, down to SQLite's own files beside it.
 """
 
+import errno
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import apsw
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.store.filelock import FileLock
-from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, schema_version
+from rekindle.store.migrations import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Database,
+    migrate,
+    schema_version,
+)
 
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
@@ -20,9 +28,6 @@ _PAGES_A_CHECKPOINT = 4000
 
 INCREMENTAL = 2
 """The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
-
-# Any: the types that apsw comes with need Python 3.12.
-Database = Any
 
 
 def lock_path(path: Path) -> Path:
@@ -32,6 +37,7 @@ def lock_path(path: Path) -> Path:
 
 def open_for_writing(path: Path, patience: float) -> Database:
     """Open a store, making or upgrading it where it must be."""
+    _check_is_no_folder(path)
     make_private_file(path)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -52,6 +58,7 @@ def open_for_reading(path: Path) -> Database:
     """Open a store without changing anything, except that an older one is upgraded."""
     if not path.exists():
         raise StoreUnavailable(f"there is no store at {path}")
+    _check_is_no_folder(path)
     db = open_read_only(path)
     try:
         done = _check(db, path)
@@ -71,16 +78,56 @@ def open_read_only(path: Path) -> Database:
         schema_version(db)
     except apsw.CantOpenError:
         db.close()
-        # In a folder that cannot be written SQLite cannot share its log; without one it need not.
-        uri = f"{path.absolute().as_uri()}?immutable=1"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        db = apsw.Connection(uri, flags=flags)
+        return open_unshared(path)
+    except apsw.IOError as error:
+        db.close()
+        return _open_alone(path, error)
     return db
+
+
+def open_unshared(path: Path) -> Database:
+    """Open a database where nothing can be written, so that its log cannot be shared."""
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def _open_alone(path: Path, why: Exception) -> Database:
+    """Open a database to be read by nobody else: on a full disk there is no room to share."""
+    db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.pragma("query_only", 1)
+        db.pragma("locking_mode", "exclusive")
+        schema_version(db)
+    except apsw.Error:
+        db.close()
+        raise why from None
+    return db
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether something failed for want of room on the disk."""
+    match error:
+        case apsw.FullError():
+            return True
+        case apsw.IOError():
+            # Types do not know it.
+            return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+        case OSError():
+            return error.errno == errno.ENOSPC
+        case _:
+            return False
+
+
+def _check_is_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise StoreUnavailable(f"{path} is a folder, and no store: name a file in it")
 
 
 def _check(db: Database, path: Path) -> int:
     """Return the schema of a store that is ours; raise what it is otherwise."""
     # Closing would else bring a log that somebody left into the file.
+    was_kept = db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     done = schema_version(db)
     is_empty = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
@@ -88,7 +135,7 @@ def _check(db: Database, path: Path) -> int:
         raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
     if done > len(MIGRATIONS):
         raise StoreTooNew(str(path), done, len(MIGRATIONS))
-    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, was_kept)
     return done
 
 
@@ -128,16 +175,25 @@ def make_private_file(path: Path) -> None:
         os.close(fd)
 
 
+@contextmanager
+def translated(path: Path) -> Generator[None]:
+    """Turn what SQLite and the system say into what a person can act on."""
+    try:
+        yield
+    except (apsw.Error, OSError, ValueError) as error:
+        raise in_words(error, path) from error
+
+
 def in_words(error: Exception, path: Path) -> StoreUnavailable:
     """Turn what SQLite and the system say into what a person can act on."""
+    if is_full(error):
+        return StoreUnavailable(f"the disk with the store {path} is full")
     match error:
         case apsw.BusyError() | apsw.LockedError():
             words = f"the store {path} is locked by another process"
-        case apsw.FullError():
-            words = f"the disk with the store {path} is full"
         case apsw.CantOpenError():
             words = f"the store {path} cannot be opened: {error}"
-        case apsw.ReadOnlyError() | apsw.PermissionsError():
+        case apsw.ReadOnlyError() | apsw.PermissionsError() | OSError(errno=errno.EROFS):
             words = f"the store {path} cannot be written: {error}"
         case apsw.NotADBError() | apsw.CorruptError() | ValueError():
             return StoreDamaged(f"the store {path} is damaged: {error}")

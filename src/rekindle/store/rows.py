@@ -90,6 +90,9 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
     if page.cwd is not None:
         conditions.append("cwd = :cwd")
         values["cwd"] = page.cwd
+    if page.folders:
+        conditions.append("cwd in (select value from json_each(:folders))")
+        values["folders"] = json.dumps(page.folders)
     if page.under:
         conditions.append(_below(page.under, values))
     if page.agent is not None:

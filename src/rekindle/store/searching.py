@@ -17,8 +17,8 @@ from rekindle.core.passages import GAP, Origin
 from rekindle.core.query import Term
 from rekindle.core.secrets import Span
 from rekindle.model import Page
-from rekindle.store.index import Index, places, shard_of, table_of
-from rekindle.store.migrations import key_at, seq_at
+from rekindle.store.index import Index, shard_of, table_of
+from rekindle.store.migrations import key_at, places, seq_at
 from rekindle.store.rows import conditions_of
 
 _WEIGHED = 1000
@@ -76,14 +76,22 @@ class _Candidate(Struct, frozen=True):
 
 
 def search(index: Index, wanted: Wanted) -> list[Hit]:
-    """Return the turns that fit, the best first. Raises StoreUnavailable."""
+    """Return the turns that fit, the best first. Raises StoreUnavailable.
+
+    A session of which only the title fits is told as its turn 0.
+    """
+    if not wanted.terms:
+        return []
     index.db.register_fts5_function("likeness", _likeness)
     expression = _expression(wanted.terms)
     candidates = sorted(_candidates(index, wanted, expression), key=_rank)
     best: dict[tuple[int, int], _Candidate] = {}
     for candidate in candidates:
         best.setdefault((key_at(candidate.place), candidate.turn), candidate)
-    chosen = list(best.values())[: wanted.page.limit]
+    found_by_words = {key for key, turn in best if turn}
+    # What a session is called matters where nothing better is found in it.
+    told = [it for (key, turn), it in best.items() if turn or key not in found_by_words]
+    chosen = told[: wanted.page.limit]
     marked = _marked(index, wanted.terms, expression, [it.place for it in chosen])
     ids = dict(index.query(_IDS, (json.dumps([key_at(it.place) for it in chosen]),)))
     # What went away meanwhile is not told.
@@ -143,7 +151,8 @@ def _ranges(
     A common word is in more places than can be walked through to find a few sessions.
     """
     shards = index.shards()
-    if (wanted.page.cwd, wanted.page.agent, wanted.since_us) != (None, None, None):
+    page = wanted.page
+    if page.cwd or page.folders or page.agent or wanted.since_us is not None:
         sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
         keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
         if len(keys) < _FEW_SESSIONS:

@@ -11,19 +11,15 @@ that are made for them likewise.
 
 import json
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from rekindle.errors import (
-    SessionAmbiguous,
-    SessionNotFound,
-    StoreUnavailable,
-)
+from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
     Archived,
@@ -47,9 +43,18 @@ from rekindle.store import statements, upkeep
 from rekindle.store.filelock import FileLock
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
-from rekindle.store.migrations import key_at, place
-from rekindle.store.opening import in_words, lock_path, open_for_reading, open_for_writing
+from rekindle.store.migrations import key_at, place, places
+from rekindle.store.opening import (
+    in_words,
+    lock_path,
+    open_for_reading,
+    open_for_writing,
+    translated,
+)
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
+
+if TYPE_CHECKING:
+    from rekindle.store.index import Index
 
 _Values = Sequence[object] | Mapping[str, object]
 
@@ -66,7 +71,7 @@ class SqliteStore:
         self._is_synced: bool | None = None
         self._ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
-        with _translated(path):
+        with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
             self._inode = path.stat().st_ino
         self._lock: FileLock | None = None
@@ -99,6 +104,7 @@ class SqliteStore:
                     is_as_expected = self._last_seq(session_id) == after
                     for change in changes if is_as_expected else ():
                         self._apply(change)
+                    self._execute(statements.REVISE, (session_id,))
             except BaseException:
                 self._ends.clear()
                 raise
@@ -107,10 +113,10 @@ class SqliteStore:
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         key = self._key_of(session_id)
-        start, end = self._row_with(key, after + 1), _end(key)
+        start, (_, end) = self._row_with(key, after + 1), places(key)
         while rows := self._query(statements.READ, (start, end, _ROWS_A_READ)):
             for row in rows:
-                with _translated(self._path):
+                with translated(self._path):
                     entries = entries_in(row)
                 yield from (entry for entry in entries if entry.seq > after)
             start = rows[-1][0] + 1
@@ -133,8 +139,8 @@ class SqliteStore:
     def find(self, prefix: str) -> Session:
         """Return the session that `prefix` means."""
         # A range, because `like` knows wildcards, ignores case and uses no index here.
-        sql = f"{statements.SESSION} where id >= :prefix and id < :beyond order by id limit 100"
-        rows = self._query(sql, {"prefix": prefix, "beyond": prefix + chr(0x10FFFF)})
+        values = {"prefix": prefix, "beyond": prefix + chr(0x10FFFF)}
+        rows = self._query(statements.FIND, values)
         if not rows or not prefix:
             raise SessionNotFound(prefix)
         if len(rows) > 1 and rows[0][0] != prefix:
@@ -163,12 +169,12 @@ class SqliteStore:
     def holder(self, session_id: str) -> Holder | None:
         """Return who drives a session."""
         key = self._key_of(session_id)
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             return self._leases.holder(key)
 
     def driven(self) -> set[str]:
         """Return the sessions that somebody drives."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             keys = json.dumps(list(self._leases.driven()))
             return {row[0] for row in self._execute(statements.IDS, (keys,))}
 
@@ -180,7 +186,7 @@ class SqliteStore:
 
     def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
         """Tell how it stands with sessions."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             return upkeep.standings(self._db, self._leases, session_ids)
 
     def purge(self, *session_ids: str) -> None:
@@ -192,24 +198,35 @@ class SqliteStore:
             for key, session_id in rows:
                 self._clear(key, session_id)
                 self._execute(statements.BLANK, (key,))
-        # What was said would else lie in the log until it is written over.
+        # What was said would else lie in the log until it is written over. Whoever reads it now
+        # keeps it there, but nobody can have it from here any more.
+        with suppress(StoreUnavailable):
+            self._empty_log()
+
+    def scrub(self, tick: Callable[[], object]) -> None:
+        """Write the whole file anew: pages that were split have copies where nothing is used."""
+        self._rewrite(tick)
         self._empty_log()
+        if index_path(self._path).exists():
+            with self._index() as index:
+                index.empty_log()
 
     def weigh(self, session_ids: Sequence[str]) -> int:
         """Add up the lines."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             return upkeep.weigh(self._db, session_ids)
 
     def overview(self) -> Overview:
         """Count everything."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             return upkeep.overview(self._db, self._path)
 
     def compact(self) -> Iterator[float]:
         """Give back free pages, a few at a time."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             if not upkeep.gives_back_in_steps(self._db):
-                self._convert()
+                self._check_nobody_records()
+                self._rewrite(lambda: None)
             steps = upkeep.count_steps(self._db)
         for step in range(steps):
             begun = time.monotonic()
@@ -219,37 +236,40 @@ class SqliteStore:
             # Whoever waits for the lock looks for it now and then: let them find it free.
             time.sleep(time.monotonic() - begun)
         self._empty_log()
-        self._compact_index()
+        if index_path(self._path).exists():
+            with self._index() as index:
+                index.compact()
         yield 1.0
 
-    def _convert(self) -> None:
-        """Write the whole file anew, which keeps all others from writing meanwhile."""
+    def _check_nobody_records(self) -> None:
         for holder in self._leases.driven().values():
             raise StoreUnavailable(
                 f"process {holder.pid} on {holder.host} is recording, and this store is of an "
                 "older kind, which can be compacted only while nobody records: close it first"
             )
-        is_held = self.lock.acquire(self._patience)
-        try:
-            upkeep.convert(self._db)
-        finally:
-            if is_held:
-                self.lock.release()
 
-    def _compact_index(self) -> None:
-        if index_path(self._path).exists():
-            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+    def _rewrite(self, tick: Callable[[], object]) -> None:
+        """Write the whole file anew, which keeps all others from writing meanwhile."""
+        with self._mutex, translated(self._path):
+            is_held = self.lock.acquire(self._patience)
+            try:
+                upkeep.rewrite(self._db, tick)
+            finally:
+                if is_held:
+                    self.lock.release()
 
-            with Index(self._path) as index:
-                index.compact()
+    def _index(self) -> "Index":
+        from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+
+        return Index(self._path)
 
     def _empty_log(self) -> None:
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def deleted(self, before_us: int) -> list[str]:
         """Return what was deleted."""
-        return [row[0] for row in self._query(statements.DELETED, (before_us,))]
+        return sorted(row[0] for row in self._query(statements.DELETED, (before_us,)))
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
@@ -263,7 +283,7 @@ class SqliteStore:
     def _clear(self, key: int, session_id: str) -> None:
         """Remove what was said in a session, and overwrite it."""
         self._db.pragma("secure_delete", 1)
-        self._execute("delete from stretch where place between ? and ?", (place(key, 0), _end(key)))
+        self._execute("delete from stretch where place between ? and ?", places(key))
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
         self._ends.pop(session_id, None)
@@ -271,9 +291,7 @@ class SqliteStore:
     def _forget_words(self, *session_ids: str) -> None:
         """Remove sessions from the index, if there is one."""
         if session_ids and index_path(self._path).exists():
-            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
-
-            with Index(self._path) as index:
+            with self._index() as index:
                 index.forget(*session_ids)
 
     def succeed(self, former: Self) -> None:
@@ -282,7 +300,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             self._leases.close()
             self._db.close()
             if self._lock is not None:
@@ -363,7 +381,7 @@ class SqliteStore:
     @contextmanager
     def _writing(self) -> Generator[None]:
         """Hold a transaction that is not on the way of a conversation."""
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             is_held = self.lock.acquire(self._patience)
             try:
                 with self._transaction():
@@ -425,7 +443,7 @@ class SqliteStore:
 
     def _find_end(self, stretch: Stretch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
-        last = self._execute(statements.LAST, (place(key, 0), _end(key)))
+        last = self._execute(statements.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
 
     def _fork(self, forked: Forked) -> None:
@@ -441,7 +459,7 @@ class SqliteStore:
 
     def _cut(self, key: int, until_seq: int) -> None:
         """Take from the last row what lies beyond an entry."""
-        for row in self._execute(statements.LAST_ROW, (place(key, 0), _end(key))):
+        for row in self._execute(statements.LAST_ROW, places(key)):
             lines = [entry.line for entry in entries_in(row) if entry.seq <= until_seq]
             sql = "update stretch set lines = ?, data = ? where place = ?"
             self._execute(sql, (len(lines), b"\n".join(lines), row[0]))
@@ -461,14 +479,14 @@ class SqliteStore:
     # -- reading ------------------------------------------------------------------------
 
     def _query(self, sql: str, values: _Values = ()) -> list[Row]:
-        with self._mutex, _translated(self._path):
+        with self._mutex, translated(self._path):
             return self._execute(sql, values)
 
     def _execute(self, sql: str, values: _Values = ()) -> list[Row]:
         return self._db.execute(sql, values).fetchall()
 
     def _session_in(self, row: Row) -> Session:
-        with _translated(self._path):
+        with translated(self._path):
             return session_in(row)
 
     def _key_of(self, session_id: str) -> int:
@@ -481,16 +499,3 @@ class SqliteStore:
         """Return the place of the row that holds an entry."""
         sql = "select max(place) from stretch where place between ? and ?"
         return self._query(sql, (place(key, 0), place(key, seq)))[0][0] or place(key, 0)
-
-
-def _end(key: int) -> int:
-    return place(key + 1, 0) - 1
-
-
-@contextmanager
-def _translated(path: Path) -> Generator[None]:
-    """Turn what SQLite and the system say into what a person can act on."""
-    try:
-        yield
-    except (apsw.Error, OSError, ValueError) as error:
-        raise in_words(error, path) from error

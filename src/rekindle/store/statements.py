@@ -1,14 +1,24 @@
 """The SQL of the store on disk. The schema, and what the names mean, is in `migrations`."""
 
 from rekindle.model import TitleSource
+from rekindle.store.migrations import WITHIN
 
-SESSION = """
+LAST_PLACE = f"""
+    (select place + lines - 1 from stretch where {WITHIN} order by place desc limit 1)
+"""  # noqa: S608 - all of it is ours
+"""Where the last entry of the session with that `key` lies."""
+
+SESSION = f"""
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, turns, messages,
-           (select place + lines - 1 from stretch
-            where place between key << 32 and (key + 1 << 32) - 1 order by place desc limit 1)
+           archived_us, deleted_us, turns, messages, {LAST_PLACE}
     from session
+"""  # noqa: S608 - all of it is ours
+
+FIND = f"""
+    {SESSION} where id >= :prefix and id < :beyond
+    and (deleted_us is null or cwd is not null or turns + messages > 0 or id = :prefix)
+    order by id limit 100
 """
 
 MAKE = """
@@ -47,13 +57,19 @@ REMEMBER_FORMER = """
 """
 
 TITLE = {
-    TitleSource.USER: "update session set user_title = :title where id = :id",
-    TitleSource.AGENT: "update session set agent_title = :title where id = :id",
+    TitleSource.USER: """
+        update session set user_title = :title, revision = revision + 1 where id = :id
+    """,
+    TitleSource.AGENT: """
+        update session set agent_title = :title, revision = revision + 1 where id = :id
+    """,
     TitleSource.PROMPT: """
         update session set prompt_title = iif(:title is null, null, coalesce(prompt_title, :title))
         where id = :id
     """,
 }
+
+REVISE = "update session set revision = revision + 1 where id = ?"
 
 TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
 
@@ -92,7 +108,7 @@ DELETED_KEYS = """
 
 DELETED = """
     select id from session
-    where deleted_us < ? and (cwd is not null or turns + messages > 0) order by id
+    where deleted_us < ? and (cwd is not null or turns + messages > 0)
 """
 
 BLANK = """

@@ -4,23 +4,21 @@ Call with the store's mutex held.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rekindle.model import Entry, Kind, Overview, Side, Standing, Sum
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
-from rekindle.store.migrations import place
+from rekindle.store.migrations import WITHIN, Database, places
 from rekindle.store.opening import INCREMENTAL
 from rekindle.store.rows import Row, entries_in
 from rekindle.store.statements import ROW
 from rekindle.store.weeks import SHIFT_US, WEEK_US
 
-# Any: the types that apsw comes with need Python 3.12.
-Database = Any
-
 _PAGES_A_STEP = 256
+_STEPS_A_TICK = 100_000
 # The end of a turn is the last that is told of it, but for what an agent may still have to say.
 _LAST_ROWS = 500
 
@@ -32,18 +30,15 @@ _LAST_PROMPT = """
     where kind = 'prompt' and place between ? and ? order by place desc limit 1
 """
 _ANSWERS = f"{ROW} where kind = 'answer' and place between ? and ? order by place"
-_STATES = """
-    select * from (
-        select place, lines, side, kind, at_us, protocol, codec, data from stretch
-        where place between ? and ? order by place desc limit ?
-    )
+_STATES = f"""
+    select * from ({ROW} where place between ? and ? order by place desc limit ?)
     where kind = 'update' and protocol > 1 and instr(data, cast('"state_update"' as blob))
-"""
-_WEIGH = """
+"""  # noqa: S608 - all of it is ours
+_WEIGH = f"""
     select coalesce(sum(length(data) - lines + 1), 0)
-    from session join stretch on place between key << 32 and (key + 1 << 32) - 1
+    from session join stretch on {WITHIN}
     where id in (select value from json_each(?))
-"""
+"""  # noqa: S608 - all of it is ours
 _SUMS = """
     select coalesce(nullif(agent_name, ''), nullif(program, ''), ''),
            (created_us + :shift) / :week * :week - :shift,
@@ -71,8 +66,8 @@ def _undriven(db: Database, key: int) -> Standing:
 
 def _has_ended(db: Database, key: int) -> bool:
     """Tell whether the last turn has an end; a session without a prompt has none to wait for."""
-    end = place(key + 1, 0) - 1
-    prompts = db.execute(_LAST_PROMPT, (place(key, 0), end)).fetchall()
+    first, end = places(key)
+    prompts = db.execute(_LAST_PROMPT, (first, end)).fetchall()
     if not prompts:
         return True
     ((prompt,),) = prompts
@@ -152,7 +147,17 @@ def compact_step(db: Database) -> None:
     db.execute(f"pragma incremental_vacuum({_PAGES_A_STEP})").fetchall()
 
 
-def convert(db: Database) -> None:
-    """Write the whole file anew, so that from then on it can be compacted in steps."""
+def rewrite(db: Database, tick: Callable[[], object]) -> None:
+    """Write the whole file anew; from then on it can be compacted in steps."""
     db.pragma("auto_vacuum", INCREMENTAL)
-    db.execute("vacuum")
+
+    def go_on() -> bool:
+        tick()
+        # Otherwise it would stop.
+        return False
+
+    db.set_progress_handler(go_on, _STEPS_A_TICK)
+    try:
+        db.execute("vacuum")
+    finally:
+        db.set_progress_handler(None)

@@ -1,8 +1,15 @@
 """What can be done to a session without leaving the list, in the words of what was done."""
 
-from rekindle.cli.changing import apply, check_not_in_use, find_there, now_us, open_for_changing
-from rekindle.cli.fork import fork
-from rekindle.cli.rename import checked_title, rename
+from rekindle.cli.changing import (
+    apply,
+    check_not_in_use,
+    checked_title,
+    find_there,
+    fork,
+    now_us,
+    open_for_changing,
+    rename,
+)
 from rekindle.cli.words import one_line, title
 from rekindle.model import Archived, Deleted, Session
 

@@ -12,8 +12,7 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.cli.list import stand
-from rekindle.cli.reading import short_id
+from rekindle.cli.reading import short_id, stand
 from rekindle.cli.table import Line
 from rekindle.core.query import Term, parse
 from rekindle.core.secrets import spans
