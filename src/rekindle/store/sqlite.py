@@ -225,7 +225,7 @@ class SqliteStore:
         """Give back free pages, a few at a time."""
         with self._mutex, translated(self._path):
             if not upkeep.gives_back_in_steps(self._db):
-                self._check_nobody_records()
+                upkeep.check_nobody_records(self._leases)
                 self._rewrite(lambda: None)
             steps = upkeep.count_steps(self._db)
         for step in range(steps):
@@ -240,13 +240,6 @@ class SqliteStore:
             with self._index() as index:
                 index.compact()
         yield 1.0
-
-    def _check_nobody_records(self) -> None:
-        for holder in self._leases.driven().values():
-            raise StoreUnavailable(
-                f"process {holder.pid} on {holder.host} is recording, and this store is of an "
-                "older kind, which can be compacted only while nobody records: close it first"
-            )
 
     def _rewrite(self, tick: Callable[[], object]) -> None:
         """Write the whole file anew, which keeps all others from writing meanwhile."""

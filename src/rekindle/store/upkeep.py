@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rekindle.errors import StoreUnavailable
 from rekindle.model import Entry, Kind, Overview, Side, Standing, Sum
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
@@ -135,6 +136,15 @@ def _added(rows: Iterable[Row]) -> Sum:
 def gives_back_in_steps(db: Database) -> bool:
     """Tell whether free pages can be given back while others write."""
     return db.pragma("auto_vacuum") == INCREMENTAL
+
+
+def check_nobody_records(leases: Leases) -> None:
+    """Raise StoreUnavailable if somebody does."""
+    for holder in leases.driven().values():
+        raise StoreUnavailable(
+            f"process {holder.pid} on {holder.host} is recording, and this store is of an "
+            "older kind, which can be compacted only while nobody records: close it first"
+        )
 
 
 def count_steps(db: Database) -> int:
