@@ -302,7 +302,7 @@ class Page(Struct, frozen=True, kw_only=True):
     under: tuple[str, ...] = ()
     """Folders: sessions of these, and of those below them."""
     agent: str | None = None
-    """The name that the agent gives itself, or its program's; upper case or lower is the same."""
+    """Part of the name that the agent gives itself, or of its program's; in whichever case."""
     limit: int = 50
     before: tuple[int, str] | None = None
     """`(updated_us, id)` of the last session of the page before this one."""

@@ -178,10 +178,10 @@ def on_a_terminal(*arguments: str | Path) -> str:
 def test_on_a_terminal_what_was_looked_for_stands_out(store: Path) -> None:
     years = int((time.time() - NOW / 1e6) / 86400 / 7 / 52)
     shown = on_a_terminal("search", "--store", store, "hush").replace("\r\n", "\n")
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    plain = re.sub(r"\x1b\[[0-9;]*m| +$", "", shown, flags=re.MULTILINE)
     assert plain == (
         f"ses_one  {years} y · OpenCode · /p/ses_one · turn 2 · About \\x1b[31mses_one\n"
-        "  My token is ***, hush\n"
+        "  My token is ***, hush\n\n"
     )
     assert "\x1b[33mhush\x1b[0m" in shown
 

@@ -274,7 +274,7 @@ def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
 
     assert choose(cwd="/p") == ["a", "c"]
     assert choose(agent="FAKE") == choose(agent="fake") == ["a", "b"]
-    assert choose(agent="other") == ["c"]
+    assert choose(agent="other") == choose(agent="THE") == ["c"]
     assert choose(agent="%") == choose(agent="bin/fake") == []
     assert choose(cwd="/p", agent="Fake") == ["a"]
     assert choose() == ["a", "b", "c", "d"]

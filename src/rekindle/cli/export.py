@@ -26,7 +26,7 @@ from rekindle.cli.reading import (
 from rekindle.cli.terminal import is_terminal
 from rekindle.core.items import Turn
 from rekindle.core.transcript import Transcript
-from rekindle.errors import UsageError
+from rekindle.errors import SessionPurged, UsageError
 from rekindle.export.redacting import redact_session, redact_terminal, redact_turn
 from rekindle.model import Entry, Page, Session
 from rekindle.store.base import Store
@@ -144,6 +144,8 @@ def _write_document(
     for entry in _watched(store.read(session_id), bar, 0, total):
         transcript.add(entry)
         protocols[entry.protocol] += 1
+    if transcript.last_seq < whole:
+        raise SessionPurged(session_id)
     if is_masked:
         session = redact_session(session)
         things = [*transcript.turns, *transcript.terminals.values()]

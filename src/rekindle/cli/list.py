@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only those of this project: the git repository around the current folder, or else"
         " that folder, and all below",
     )
-    parser.add_argument("--agent", metavar="NAME", help="only sessions with this agent")
+    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument(
         "--limit", type=int, default=50, metavar="N", help="at most N (default: %(default)d)"
     )

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", type=count, metavar="N", help="always keep the N last used")
     parser.add_argument("--here", action="store_true", help="only those of this project")
-    parser.add_argument("--agent", metavar="NAME", help="only sessions with this agent")
+    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument("--archived", action="store_true", help="also those that are archived")
     parser.add_argument(
         "--now", "--purge-now", action="store_true", help="remove for good; nothing brings it back"

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
-    parser.add_argument("--agent", metavar="NAME", help="only sessions with this agent")
+    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument(
         "--since", type=moment, metavar="WHEN", help="only what was said since: 3d, 2w, 2025-12-31"
     )
@@ -166,11 +166,15 @@ def _words(pieces: list[Piece]) -> str:
 
 
 def _print_for_people(found: list[_Found], ids: list[str]) -> None:
-    room = columns()
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console, room = Console(highlight=False), columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
         about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
         place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'} · "
         rest = max(_SHORTEST_TITLE, room - width(id_ + place))
         print(paint(id_, "bold") + paint(place, "dim") + cut(title(session), rest))
-        shown = (paint(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces)
-        print("  " + "".join(shown))
+        shown = [(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces]
+        console.print(Padding(Text.assemble(*shown), (0, 0, 1, 2)))

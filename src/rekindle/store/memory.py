@@ -382,7 +382,7 @@ def _fits(session: Session, page: Page) -> bool:
         (page.cwd is None or session.cwd == page.cwd)
         and (not page.folders or session.cwd in page.folders)
         and (not page.under or any(_is_below(session.cwd, folder) for folder in page.under))
-        and (page.agent is None or page.agent.lower() in _names(session.agent))
+        and (page.agent is None or any(page.agent.lower() in it for it in _names(session.agent)))
         and (page.before is None or _position(session) < page.before)
         and (page.with_archived or page.archived or session.archived_us is None)
         and (not page.archived or session.archived_us is not None)

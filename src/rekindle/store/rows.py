@@ -96,7 +96,9 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
     if page.under:
         conditions.append(_below(page.under, values))
     if page.agent is not None:
-        conditions.append("(:agent = agent_name collate nocase or :agent = program collate nocase)")
+        names = ("agent_name", "program")
+        parts = " or ".join(f"instr(lower({name}), lower(:agent)) > 0" for name in names)
+        conditions.append(f"({parts})")
         values["agent"] = page.agent
     if page.before is not None:
         conditions.append("(updated_us, id) < (:before_us, :before_id)")
