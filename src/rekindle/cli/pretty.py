@@ -18,7 +18,7 @@ from rich.console import (
     RenderableType,
     RenderResult,
 )
-from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, TableElement
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.segment import Segment
@@ -37,6 +37,7 @@ _WIDEST = 100
 # Beyond this it takes too long, and is no prose.
 _LONGEST_MARKDOWN = 50_000
 _TAB = 4
+_NARROWEST_COLUMN = 6
 
 PROMPT = "❯ "  # noqa: RUF001 - what prompts look like today
 STYLES = {
@@ -167,6 +168,26 @@ class _Code(CodeBlock):
         yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 2))
 
 
+class _Cells(TableElement):
+    """A table in which everything can be read: nothing is cut, and no column left out."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render it."""
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table):
+                if len(table.columns) * _NARROWEST_COLUMN > options.max_width:
+                    yield from map(Text(" | ").join, self._rows())
+                    return
+                for column in table.columns:
+                    column.overflow = "fold"
+            yield table
+
+    def _rows(self) -> Iterator[list[Text]]:
+        head = [self.header.row] if self.header is not None and self.header.row else []
+        for row in (*head, *(self.body.rows if self.body is not None else ())):
+            yield [cell.content for cell in row.cells]
+
+
 class _Prose(Markdown):
     """Markdown as agents write it: what looks like a tag is text, and so is a picture's address."""
 
@@ -179,6 +200,7 @@ class _Prose(Markdown):
         "heading_open": _LeftHeading,
         "fence": _Code,
         "code_block": _Code,
+        "table_open": _Cells,
     }
 
 

@@ -31,7 +31,7 @@ from rekindle.store.searching import Hit, Wanted
 
 _MOST = 1_000
 _WIDTH = 240
-_SHORTEST_TITLE = 20
+_SHORTEST_TITLE = 12
 
 _Found = tuple[Session, Hit, list[Piece]]
 
@@ -173,8 +173,9 @@ def _print_for_people(found: list[_Found], ids: list[str]) -> None:
     console, room = Console(highlight=False), columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
         about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
-        place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'} · "
-        rest = max(_SHORTEST_TITLE, room - width(id_ + place))
-        print(paint(id_, "bold") + paint(place, "dim") + cut(title(session), rest))
+        place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'}"
+        rest = room - width(f"{id_}{place} · ")
+        named = f" · {cut(title(session), rest)}" if rest >= _SHORTEST_TITLE else ""
+        print(paint(id_, "bold") + paint(place, "dim") + named)
         shown = [(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces]
         console.print(Padding(Text.assemble(*shown), (0, 0, 1, 2)))
