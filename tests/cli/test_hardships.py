@@ -205,7 +205,7 @@ def test_a_current_folder_that_is_gone_is_said_to_be(
     gone = tmp_path / "gone"
     gone.mkdir()
     done = cli(path, *words.split(), cwd=gone, before=gone.rmdir)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "the current folder is gone: change into one that is there" in done.stderr
 
 

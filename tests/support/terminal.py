@@ -16,8 +16,8 @@ from typing import Self
 
 from acp import PATIENCE, REKINDLE
 
-# Lines that were shown for a moment, and taken back.
-_TAKEN_BACK = re.compile(r"[^\n]*\r\x1b\[2K|[^\n]*\r?\n\x1b\[1A\x1b\[2K")
+_CLEARED = "\r\x1b[2K"
+_UP_AND_CLEARED = "\x1b[1A\x1b[2K"
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\x1b\][^\x07]*\x07")
 # Takes the terminal on its stdin for its own, so that Ctrl-C is a signal, and becomes the program.
 _IN_TERMINAL = """
@@ -66,7 +66,7 @@ class Terminal:
     @property
     def shown(self) -> str:
         """All that was shown and not taken back, without colours and the like."""
-        lines = _ESCAPES.sub("", _TAKEN_BACK.sub("", self.raw)).replace("\r", "")
+        lines = _ESCAPES.sub("", "\n".join(_left(self.raw.split("\n")))).replace("\r", "")
         return "\n".join(line.rstrip() for line in lines.split("\n"))
 
     def type(self, keys: str) -> None:
@@ -117,3 +117,15 @@ class Terminal:
 def _without_size(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment that does not tell the size of another terminal."""
     return {name: it for name, it in environ.items() if name not in {"LINES", "COLUMNS"}}
+
+
+def _left(lines: list[str]) -> list[str]:
+    """Return what is left of lines, some of which were shown for a moment and taken back."""
+    left: list[str] = []
+    for line in lines:
+        rest = line
+        while rest.startswith(_UP_AND_CLEARED) and left:
+            left.pop()
+            rest = rest.removeprefix(_UP_AND_CLEARED)
+        left.append(rest.rpartition(_CLEARED)[2])
+    return left

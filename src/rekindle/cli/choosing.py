@@ -27,10 +27,15 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose(store: Store, session_id: str | None, *, last: bool, words: str | None) -> Session:
-    """Return the session that is meant. Raises UsageError, StoreError."""
+def check_choice(session_id: str | None, *, last: bool, words: str | None) -> None:
+    """Raise UsageError unless one session is meant."""
     if (session_id is not None) + last + (words is not None) != 1:
         raise UsageError("which session? give the beginning of its id, --last, or --title TEXT")
+
+
+def choose(store: Store, session_id: str | None, *, last: bool, words: str | None) -> Session:
+    """Return the session that is meant. Raises UsageError, StoreError."""
+    check_choice(session_id, last=last, words=words)
     if session_id is not None:
         return find_left(store, session_id)
     return last_used(store) if last else by_title(store, words or "")

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rekindle.cli.arguments import some_text
-from rekindle.cli.choosing import choose
+from rekindle.cli.choosing import check_choice, choose
 from rekindle.cli.detail import Detail, add_detail, detail_of
 from rekindle.cli.paper import Plain
 from rekindle.cli.pieces import Piece, heading, turn_pieces
@@ -64,6 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.follow and arguments.json:
         raise UsageError("--follow tells things one by one: leave --json out, or take --raw")
     wants_last = arguments.last and arguments.session is None and arguments.title is None
+    check_choice(arguments.session, last=wants_last, words=arguments.title)
     with open_for_reading(arguments.store) as store:
         session = choose(store, arguments.session, last=wants_last, words=arguments.title)
         note_if_deleted(session)
