@@ -55,6 +55,7 @@ OURS_AFTER = {
     "rekindle.core.requests",
     "rekindle.core.restart",
     "rekindle.core.restore",
+    "rekindle.core.safety",
     "rekindle.core.sessions",
     "rekindle.core.step",
     "rekindle.core.streak",
