@@ -98,7 +98,6 @@ class Quirks:
     new_call_titles: bool = False  # and locations, in a replay
 
 
-LONGEST_LIFE_S = 60
 ALL = "load close delete fork list resume"
 # A row takes a line or two, to be compared with the others.
 # fmt: off
@@ -490,10 +489,8 @@ def main() -> None:
     agent = Agent(name, Path(memory))
     for line in sys.stdin.buffer:
         agent.receive(line)
-    if AGENTS[name].outlives_input:
-        # A test that kills Rekindle leaves it behind.
-        signal.alarm(LONGEST_LIFE_S)
     while AGENTS[name].outlives_input:
+        signal.alarm(60)  # a test that kills Rekindle leaves it behind
         signal.pause()
     agent.stop()
 
