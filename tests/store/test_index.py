@@ -4,10 +4,12 @@ import errno
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Barrier
 
 import apsw
 import pytest
@@ -362,3 +364,19 @@ def test_an_index_that_cannot_be_written_is_used_as_it_is(
     index_path(path).unlink()
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
         Index(path)
+
+
+def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
+    for number in range(30):
+        path = tmp_path / f"{number}.db"
+        with SqliteStore(path) as store:
+            store.write([opened("a"), asked("a", "Hello")])
+        start = Barrier(8)
+
+        def open_it(path: Path = path, start: Barrier = start) -> int:
+            start.wait()
+            with Index(path, patience=20) as index:
+                return len(index.shards())
+
+        with ThreadPoolExecutor(8) as pool:
+            assert [it.result() for it in [pool.submit(open_it) for _ in range(8)]] == [0] * 8

@@ -250,8 +250,10 @@ def _open_for_writing(path: Path, *, anew: bool, patience: float) -> Database:
 def _is_unusable(db: Database, path: Path) -> bool:
     """Tell whether it is damaged or of another version; raise when it is something of others'."""
     try:
-        application_id, version = db.pragma("application_id"), db.pragma("user_version")
-        is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
+        # At one moment: another may be making it just now.
+        with db:
+            application_id, version = db.pragma("application_id"), db.pragma("user_version")
+            is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
     except (apsw.NotADBError, apsw.CorruptError):
         return True
     if application_id != _APPLICATION_ID and not is_new:
