@@ -251,11 +251,14 @@ def _is_unusable(db: Database, path: Path) -> bool:
     """Tell whether it is damaged or of another version; raise when it is something of others'."""
     try:
         # At one moment: another may be making it just now.
-        with db:
-            application_id, version = db.pragma("application_id"), db.pragma("user_version")
-            is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
+        db.execute("begin")
+        application_id, version = db.pragma("application_id"), db.pragma("user_version")
+        is_new = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
     except (apsw.NotADBError, apsw.CorruptError):
         return True
+    finally:
+        if db.in_transaction:
+            db.execute("rollback")
     if application_id != _APPLICATION_ID and not is_new:
         raise StoreUnavailable(f"{path} is a database, but no index of Rekindle's")
     return not is_new and version != _VERSION
