@@ -51,8 +51,8 @@ def test_a_failure_is_told_with_what_was_sent_and_what_came_back(tmp_path: Path)
     done = run(tmp_path, "--only", "close", command=command)
     assert done.returncode == 1
     told = done.stdout.partition("What must be otherwise")[2]
-    assert "✗ wire.fields: nothing is added to the protocol's types but `_meta`" in told
-    assert "the answer to session/load has sessionId" in told
+    assert "✗ wire.fields\n  rule   nothing is added to the protocol's types but `_meta`\n" in told
+    assert "\n  found  the answer to session/load has sessionId" in told
     assert re.search(r"→ \{.*\"method\":\"session/load\"", told)
     assert re.search(r"← \{.*\"result\": \{\"sessionId\"", told)
     assert re.search(r": 1 MUST not met \(", told)

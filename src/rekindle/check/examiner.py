@@ -227,6 +227,8 @@ class Examiner:
         if answer.code == AUTH_REQUIRED:
             raise CannotBeChecked(f"it wants to be signed in to first{self._ways_to_sign_in()}")
         self.ledger.judge("session.works", shapes.no_session(answer))
+        if "mcpServers" not in answer.request.params:
+            self.ledger.judge("session.no-servers", shapes.no_session(answer))
         if session_id is None:
             raise Stopped(f"no session could be made: {answer.in_words()}")
         return Talk(session_id, folder, await self.agent(), [])
@@ -287,8 +289,8 @@ class Examiner:
         params = {"sessionId": session_id, "prompt": blocks}
         return peer, peer.request(methods.PROMPT, params)
 
-    async def finish(self, peer: Peer, request: Line) -> Turn:
-        """Wait until a turn is over."""
+    async def finish(self, peer: Peer, request: Line, *, is_cancelled: bool = False) -> Turn:
+        """Wait until a turn is over. Raises Stopped if it shows that the agent cannot run any."""
         patience = self.settings.patience
         since = peer.lines.index(request)
         answer = await peer.answer(request, patience)
@@ -297,7 +299,7 @@ class Examiner:
         if self.protocol > 1 and answer.is_result:
             end = await _idle(peer, request.session_id, since, patience)
         turn = Turn(request.session_id, answer, _until(peer.lines[since:], end), end)
-        if answer.is_refused and not self.turns:
+        if answer.is_refused and not self.turns and not is_cancelled:
             self._no_turns = f"the agent cannot run a turn: {answer.in_words()}"
             raise Stopped(self._no_turns)
         self.turns.append(turn)

@@ -73,7 +73,9 @@ def main(arguments: argparse.Namespace) -> int:
     command = tuple(arguments.command)
     if not command:
         raise UsageError("no agent given: rekindle check -- COMMAND ARGS…")
-    with tempfile.TemporaryDirectory(prefix="rekindle-check-") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="rekindle-check-", ignore_cleanup_errors=True
+    ) as folder:
         settings = Settings(
             command=command,
             # As agents will name it, who may follow links.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rekindle.check import Finding, Level, Report, Verdict, is_failure, is_warning
-from rekindle.cli.terminal import paint, pick
+from rekindle.cli.terminal import columns, is_terminal, paint, pick
 from rekindle.cli.words import one_line, printable, several
 from rekindle.core.masking import mask_command
 
@@ -18,6 +18,7 @@ _MARKS = {
 }
 _UNJUDGED = frozenset({Verdict.NOT_OFFERED, Verdict.SKIPPED})
 _WIDEST = 68
+_ROOM = 102
 
 
 def print_report(report: Report) -> None:
@@ -47,7 +48,9 @@ def _is_left_out(findings: Sequence[Finding]) -> bool:
 def _line(finding: Finding) -> str:
     mark, style = _mark(finding)
     name = paint(finding.requirement.name, "dim")
-    line = f"  {paint(mark, style)} {finding.requirement.title:{_WIDEST}} {name}"
+    # Aligned where there is room; where there is none, wrapped lines would be all gaps.
+    room = 0 if is_terminal() and columns() < _ROOM else _WIDEST
+    line = f"  {paint(mark, style)} {finding.requirement.title:{room}}  {name}"
     if finding.verdict in _UNJUDGED:
         line += paint(f"\n    {finding.verdict}: {one_line(finding.words)}", "dim")
     return line
@@ -64,9 +67,9 @@ def _print_faults(heading: str, findings: Sequence[Finding]) -> None:
     print(f"\n{paint(f'What {heading}', 'bold')}")
     for finding in findings:
         mark, style = _mark(finding)
-        title = paint(finding.requirement.title, "bold")
-        print(f"\n{paint(mark, style)} {finding.requirement.name}: {title}")
-        print(f"  {one_line(finding.words)}")
+        print(f"\n{paint(mark, style)} {paint(finding.requirement.name, 'bold')}")
+        print(f"  {paint('rule ', 'dim')}  {finding.requirement.title}")
+        print(f"  {paint('found', 'dim')}  {one_line(finding.words)}")
         for it in finding.evidence:
             arrow = pick("→", ">") if it.is_sent else pick("←", "<")
             print(f"  {paint(f'{it.at:8.3f} {arrow}', 'dim')} {printable(it.line)}")

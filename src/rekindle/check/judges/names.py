@@ -53,15 +53,17 @@ _BOTH_RESULTS = {
     methods.LIST: "nextCursor sessions",
     methods.SET_CONFIG_OPTION: "configOptions",
 }
+# Drafts had `models`, and many agents still have.
+_SETTINGS = "configOptions models modes"
 _RESULTS = {
     1: _BOTH_RESULTS
     | {
         methods.INITIALIZE: "agentCapabilities agentInfo authMethods protocolVersion",
-        methods.FORK: "configOptions modes sessionId",
-        methods.LOAD: "configOptions modes",
-        methods.NEW: "configOptions modes sessionId",
+        methods.FORK: f"{_SETTINGS} sessionId",
+        methods.LOAD: _SETTINGS,
+        methods.NEW: f"{_SETTINGS} sessionId",
         methods.PROMPT: "stopReason usage",
-        methods.RESUME: "configOptions modes",
+        methods.RESUME: _SETTINGS,
     },
     2: _BOTH_RESULTS
     | {

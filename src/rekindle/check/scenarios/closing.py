@@ -45,7 +45,7 @@ async def _at_work(it: Examiner) -> None:
     asked = peer.request(methods.CLOSE, {"sessionId": talk.id})
     answer = await peer.answer(asked, it.settings.patience)
     it.asked.append((peer, answer))
-    had = await it.finish(peer, request)
+    had = await it.finish(peer, request, is_cancelled=True)
     if not judge_cancelled(it, "close.cancels", had, asked.at):
         raise Stopped(TOO_SOON)
     await peer.settle(it.settings.settling)

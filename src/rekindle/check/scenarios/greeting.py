@@ -66,8 +66,8 @@ def _not_ignored(peer: Peer, since: int) -> Iterator[Fault]:
     for line in lines:
         if not line.is_sent and line.is_answer and line.id is None:
             yield Fault("an unknown notification is answered", (lines[0], line))
-    if peer.ended is not None:
-        yield Fault(f"after an unknown notification {peer.in_words()}", (lines[0],))
+    if how := peer.in_words():
+        yield Fault(f"after an unknown notification {how}", (lines[0],))
 
 
 async def _gone(it: Examiner) -> None:
@@ -134,8 +134,8 @@ async def _unreadable(it: Examiner, peer: Peer) -> None:
 
 
 def _unread(peer: Peer, answers: list[Answer]) -> Iterator[Fault]:
-    if peer.ended is not None:
-        yield Fault(f"after a line that is no JSON {peer.in_words()}", answers[0].lines)
+    if how := peer.in_words():
+        yield Fault(f"after a line that is no JSON {how}", answers[0].lines)
     elif answers[0].line is None:
         yield Fault("a line that is no JSON was not answered", answers[0].lines)
     else:

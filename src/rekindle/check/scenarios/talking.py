@@ -29,7 +29,6 @@ async def session(it: Examiner) -> None:
     """Judge how sessions are made."""
     talk = await it.new(it.folder())
     await it.new(talk.folder)
-    it.ledger.judge("session.no-servers", [])
     await _options(it, it.opened[0], talk)
     await _withdrawn(it)
     params = {"sessionId": unknown_id(), "prompt": [{"type": "text", "text": it.settings.prompt}]}
@@ -154,7 +153,7 @@ async def cancel(it: Examiner) -> None:
     talk = await it.new(it.folder())
     peer, request = await begin_long(it, talk)
     cancelled = peer.notify(methods.CANCEL, {"sessionId": talk.id})
-    had = await it.finish(peer, request)
+    had = await it.finish(peer, request, is_cancelled=True)
     if not judge_cancelled(it, "cancel.ends", had, cancelled.at):
         raise Stopped(TOO_SOON)
     if had.end is None:
