@@ -96,10 +96,11 @@ def test_programs_read_what_is_documented(tmp_path: Path) -> None:
 
 def test_secrets_are_masked(tmp_path: Path) -> None:
     agent = tmp_path / "agent.sh"
-    agent.write_text("echo api_key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789 >&1; cat\n")
-    command = ("sh", str(agent), "--token", "abcdefgh12345678")
+    agent.write_text("echo api_key=0123456789abcdefghijABCDEFGHIJ123456; cat\n")
+    command = ("sh", str(agent), "--token", "abcd1234efgh")
     done = run(tmp_path, "--patience", "1", "--json", command=command)
-    assert "abcdefgh" not in done.stdout
+    assert "0123456789abcdefghij" not in done.stdout
+    assert "abcd1234" not in done.stdout
     assert "api_key" in done.stdout
 
 

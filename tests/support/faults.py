@@ -32,8 +32,6 @@ counter = itertools.count(1)
 class InProcess:
     """The example agent, as `rekindle.client.process.Process` would have it."""
 
-    pid = 0
-
     def __init__(
         self, memory: Path, take: Callable[[bytes], None], end: Callable[[Ended], None]
     ) -> None:

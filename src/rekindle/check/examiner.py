@@ -23,6 +23,9 @@ from rekindle.core.secrets import mask
 from rekindle.wire import methods
 from rekindle.wire.envelope import AUTH_REQUIRED, rows, table, text
 
+PROMPT = "Reply with one word."
+LONG_PROMPT = "Count to 1000, one number a line."
+PATIENCE = 60.0
 HIGHEST_VERSION = 65_535
 _INFO: Json = {"name": "rekindle-check", "title": "Rekindle's check", "version": __version__}
 _NO_FILES: Json = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -34,10 +37,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     folder: Path
     protocol: int = 1
-    prompt: str = "Reply with one word."
-    long_prompt: str = "Count to 1000, one number a line."
+    prompt: str = PROMPT
+    long_prompt: str = LONG_PROMPT
     login: str | None = None
-    patience: float = 60.0
+    patience: float = PATIENCE
     settling: float = 0.4
     """For how long nothing must come until nothing more is expected."""
     grace: float = 3.0
@@ -162,9 +165,10 @@ class Examiner:
 
     async def tidy_up(self) -> None:
         """Delete what was made, as far as the agent can."""
-        if self.peer is not None and self.peer.ended is None and self.has(methods.DELETE):
-            for session_id in self._left:
-                await self.probe(methods.DELETE, {"sessionId": session_id})
+        for session_id in self._left if self.has(methods.DELETE) else ():
+            if self.peer is None or self.peer.ended is not None:
+                break
+            await self.probe(methods.DELETE, {"sessionId": session_id})
         await self.leave()
 
     async def end(self) -> None:

@@ -27,6 +27,7 @@ class Peer:
         self._process: Process | None = None
         self._cancelled: set[str] = set()
         self._is_ended_by_us = False
+        self._is_left = False
 
     @classmethod
     async def start(
@@ -42,11 +43,6 @@ class Peer:
             peer._process.kill()
             raise
         return peer
-
-    @property
-    def pid(self) -> int:
-        """The id of its process."""
-        return self._process.pid if self._process else 0
 
     # -- what we say --------------------------------------------------------------------
 
@@ -153,16 +149,22 @@ class Peer:
 
     async def kill(self) -> None:
         """End it with SIGKILL, and all that it has started."""
-        if self._process is not None:
-            self._is_ended_by_us |= self.ended is None
-            self._process.kill()
+        if process := self._leave():
+            process.kill()
             await asyncio.sleep(0)
 
     async def end(self, grace: float) -> None:
         """End it as clients do, by closing its input; what does not end then is killed."""
-        if self._process is not None:
-            self._is_ended_by_us |= self.ended is None
-            await self._process.end(grace)
+        if process := self._leave():
+            await process.end(grace)
+
+    def _leave(self) -> Process | None:
+        """Return the process, once: its id may be another's as soon as it has been ended."""
+        if self._is_left:
+            return None
+        self._is_left = True
+        self._is_ended_by_us = self.ended is None
+        return self._process
 
     def in_words(self) -> str:
         """Say how it ended; empty if it did not, by itself."""

@@ -20,7 +20,16 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from rekindle.check import SCENARIOS, Report, Settings, examine, is_failure
+from rekindle.check import (
+    LONG_PROMPT,
+    PATIENCE,
+    PROMPT,
+    SCENARIOS,
+    Report,
+    Settings,
+    examine,
+    is_failure,
+)
 from rekindle.cli.arguments import add_command_after_dashes, seconds
 from rekindle.cli.progress import Bar
 from rekindle.cli.verdicts import described, print_report
@@ -28,9 +37,6 @@ from rekindle.cli.words import one_line, print_json
 from rekindle.errors import UsageError
 
 CANNOT_BE_CHECKED = 3
-_PATIENCE = 60.0
-_PROMPT = "Reply with one word."
-_LONG_PROMPT = "Count to 1000, one number a line."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,11 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--protocol", type=int, choices=(1, 2), default=1, help="version of ACP (default: 1)"
     )
     parser.add_argument(
-        "--prompt", default=_PROMPT, metavar="TEXT", help='what to prompt (default: "%(default)s")'
+        "--prompt", default=PROMPT, metavar="TEXT", help='what to prompt (default: "%(default)s")'
     )
     parser.add_argument(
         "--long-prompt",
-        default=_LONG_PROMPT,
+        default=LONG_PROMPT,
         metavar="TEXT",
         help='what to prompt, and then cancel (default: "%(default)s")',
     )
@@ -61,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         type=seconds,
-        default=_PATIENCE,
+        default=PATIENCE,
         metavar="SECONDS",
         help="how long to wait for an answer, or the end of a turn (default: %(default)g)",
     )
