@@ -1,4 +1,4 @@
-"""An arrow never turns back: errors, model ← wire ← core ← export ← store ← run ← client ← cli."""
+"""An arrow never turns back: from `errors` and `model`, by way of each layer, to `cli`."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import rekindle
 
 PACKAGE = Path(rekindle.__file__).parent
-LAYERS = ("errors", "model", "wire", "core", "export", "store", "run", "client", "cli")
+LAYERS = ("errors", "model", "wire", "core", "export", "store", "run", "client", "check", "cli")
 FRONTS = {"cli", "__init__", "__main__"}
 PURE = {"wire", "core", "export", "model", "errors"}
 IMPURE = {"os", "time", "threading", "subprocess", "random", "signal", "socket", "apsw", "queue"}
@@ -56,6 +56,23 @@ def test_the_client_uses_what_is_pure_and_how_processes_are_started() -> None:
             name for name in imported(path) if name.startswith(("rekindle.run", "rekindle.st"))
         }
         assert names <= {"rekindle.run", "rekindle.run.process_group"}, path
+
+
+def test_the_check_stands_outside_and_shares_no_code_with_what_it_judges() -> None:
+    """What it knows of sessions is its own; it shares frames and processes alone."""
+    allowed = {"check", "wire", "client", "run", "core", "__version__"}
+    parts = {"rekindle.run": {"process_group"}, "rekindle.client": {"process"}}
+    parts["rekindle.core"] = {"secrets"}
+    for path in (PACKAGE / "check").rglob("*.py"):
+        assert layers_imported(path) <= allowed, path
+        for name in imported(path):
+            for package, some in parts.items():
+                assert not name.startswith(f"{package}.") or name.split(".")[2] in some, path
+
+
+def test_judges_do_nothing_but_look() -> None:
+    for path in (PACKAGE / "check" / "judges").rglob("*.py"):
+        assert not imported(path) & (IMPURE | {"asyncio"}), path
 
 
 def test_the_pure_layers_do_no_io_and_read_no_clock() -> None:

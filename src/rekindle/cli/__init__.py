@@ -46,6 +46,7 @@ COMMANDS = {
     "stats": "sessions, turns, agents, size and growth",
     "compact": "give unused space back to the disk",
     "reindex": "make the index for searching anew",
+    "check": "check whether an agent keeps the protocol's rules of sessions",
     "doctor": "look whether all is well, and repair what can be",
     "setup": "put Rekindle into an editor's configuration",
     "completion": "let a shell complete commands, options and sessions",

@@ -1,0 +1,29 @@
+"""Examining an ACP agent from the client's side: whether it keeps the rules of sessions.
+
+It needs no model: what needs a turn is skipped where the agent cannot run one. It knows nothing
+of how a report is shown, and nothing of Rekindle's store.
+"""
+
+from rekindle.check.examiner import LONG_PROMPT, PATIENCE, PROMPT, Settings
+from rekindle.check.requirements import NOT_JUDGED, REQUIREMENTS, SCENARIOS, Level, Requirement
+from rekindle.check.suite import Report, examine
+from rekindle.check.verdicts import Evidence, Finding, Verdict, is_failure, is_warning
+
+__all__ = [
+    "LONG_PROMPT",
+    "NOT_JUDGED",
+    "PATIENCE",
+    "PROMPT",
+    "REQUIREMENTS",
+    "SCENARIOS",
+    "Evidence",
+    "Finding",
+    "Level",
+    "Report",
+    "Requirement",
+    "Settings",
+    "Verdict",
+    "examine",
+    "is_failure",
+    "is_warning",
+]

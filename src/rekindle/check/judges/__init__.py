@@ -1,0 +1,1 @@
+"""Judges: each looks at lines or values and yields what is wrong with them. They do nothing."""

@@ -1,0 +1,41 @@
+"""docs/check.md has every requirement, and the checklist is judged whole, or it says why not."""
+
+import re
+from pathlib import Path
+
+from rekindle.check import NOT_JUDGED, REQUIREMENTS, SCENARIOS
+from rekindle.check.scenarios import SCENARIOS as PLAYED
+from requirements import REQUIREMENTS as CHECKLIST
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+CHANGED_IN_V2 = [f"D{number}" for number in range(1, 16)]
+
+
+def test_every_requirement_is_documented_as_it_is() -> None:
+    for it in REQUIREMENTS:
+        versions = ", ".join(map(str, it.versions))
+        row = f"| `{it.name}` | {it.level} | {versions} | {', '.join(it.numbers)} | {it.title} |"
+        assert row in DOCUMENT
+
+
+def test_the_document_names_no_requirement_that_is_not_there() -> None:
+    named = set(re.findall(r"`([a-z]+\.[a-z-]+)`", DOCUMENT)) - {"check.json"}
+    assert named == {it.name for it in REQUIREMENTS}
+
+
+def test_the_whole_checklist_is_judged_or_it_is_said_why_not() -> None:
+    judged = {number for it in REQUIREMENTS for number in it.numbers}
+    assert judged.isdisjoint(NOT_JUDGED)
+    assert judged | NOT_JUDGED.keys() == {*map(str, CHECKLIST), *CHANGED_IN_V2}
+    for number, reason in NOT_JUDGED.items():
+        assert re.search(
+            rf"^\| {number} \| .* \| not judged: {re.escape(reason)} \|$", DOCUMENT, re.MULTILINE
+        )
+    for number in judged:
+        names = ", ".join(f"`{it.name}`" for it in REQUIREMENTS if number in it.numbers)
+        assert re.search(rf"^\| {number} \| .* \| {re.escape(names)} \|$", DOCUMENT, re.MULTILINE)
+
+
+def test_every_scenario_is_played_and_names_are_unique() -> None:
+    assert [*PLAYED, "wire"] == list(SCENARIOS)
+    assert len({it.name for it in REQUIREMENTS}) == len(REQUIREMENTS)

@@ -1,0 +1,270 @@
+"""Faults of an agent: each changes what the example agent says so that it breaks one rule.
+
+A fault gets a message, the request that it answers (if it is an answer) and the connection, and
+yields what the client is to see in its place. The agent lives in this process, as many are needed.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+from rekindle.check.peer import Peer
+from rekindle.check.traffic import Json, Line, same_id
+from rekindle.client.process import Ended
+from rekindle.example_agent import LIFECYCLE, Options
+from rekindle.example_agent.agent import Agent
+from rekindle.example_agent.rpc import Connection
+
+Fault = Callable[[Json, Line | None, Peer], Iterator[object]]
+Change = Callable[[Json], object]
+
+AGAIN = ("session/load", "session/resume")
+REFUSAL: Json = {"code": -32603, "message": "broken on purpose"}
+counter = itertools.count(1)
+
+
+class InProcess:
+    """The example agent, as `rekindle.client.process.Process` would have it."""
+
+    def __init__(
+        self, memory: Path, take: Callable[[bytes], None], end: Callable[[Ended], None]
+    ) -> None:
+        reading, self._writing = os.pipe()
+        options = Options(versions=(1, 2), offers=frozenset(LIFECYCLE), memory=memory)
+        self._agent = Agent(Connection(self._writing), options)
+        self._inbox = ThreadPoolExecutor(1)
+        self._loop = asyncio.get_running_loop()
+        self._take = take
+        self._end = end
+        self._has_ended = False
+        self._hearing = threading.Thread(target=self._hear, args=(reading,))
+        self._hearing.start()
+
+    def _hear(self, reading: int) -> None:
+        with open(reading, "rb") as output:
+            for line in output:
+                self._loop.call_soon_threadsafe(self._take, line.rstrip(b"\n"))
+
+    def write(self, line: bytes) -> None:
+        self._inbox.submit(self._agent.receive, line)
+
+    def kill(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._inbox.shutdown()
+            self._agent.stop()
+            os.close(self._writing)
+            self._hearing.join()
+            self._end(Ended(None, "SIGKILL", ()))
+
+    async def end(self, _: float) -> None:
+        self.kill()
+
+
+class FaultyPeer(Peer):
+    """An agent that is faithful but for one fault."""
+
+    fault: Fault
+    was_killed = False
+    """Whether that is how the last one has ended."""
+
+    @classmethod
+    async def start(
+        cls, command: tuple[str, ...], began_at: float, environ: Mapping[str, str] | None = None
+    ) -> Self:
+        del environ
+        peer = cls(began_at)
+        peer._process = InProcess(Path(command[0]), peer._take_broken, peer._end)  # type: ignore[assignment]
+        return peer
+
+    async def kill(self) -> None:
+        if self.ended is None:
+            type(self).was_killed = True
+        await super().kill()
+
+    async def end(self, grace: float) -> None:
+        type(self).was_killed = False
+        await super().end(grace)
+
+    def _take_broken(self, line: bytes) -> None:
+        message: Json = json.loads(line)
+        asked = [it for it in self.lines if it.is_sent and same_id(it.id, message.get("id"))]
+        is_answer = "method" not in message and bool(asked)
+        for told in type(self).fault(message, asked[-1] if is_answer else None, self):
+            self._take(told if isinstance(told, bytes) else json.dumps(told).encode())
+
+
+# -- which line is meant ----------------------------------------------------------------
+
+
+def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda _: True) -> Fault:
+    """Change the answers to a method, if its parameters are such."""
+
+    def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
+        if asked is not None and asked.method == method and if_(asked.params):
+            change(message)
+        yield message
+
+    return fault
+
+
+def after(method: str, *more: object) -> Fault:
+    """Say more after the answers to a method. `SESSION` in it is the session's id."""
+
+    def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
+        yield message
+        if asked is not None and asked.method == method:
+            named = json.dumps(more).replace("SESSION", asked.session_id)
+            yield from json.loads(named)
+
+    return fault
+
+
+def before(method: str, *more: object) -> Fault:
+    """Say more before the answers to a method."""
+
+    def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
+        if asked is not None and asked.method == method:
+            yield from json.loads(json.dumps(more).replace("SESSION", asked.session_id))
+        yield message
+
+    return fault
+
+
+def drop(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
+    """Leave messages out."""
+
+    def fault(message: Json, asked: Line | None, peer: Peer) -> Iterator[object]:
+        if not is_it(message, asked, peer):
+            yield message
+
+    return fault
+
+
+def update(kind: str, change: Change, *, replayed: bool | None = None) -> Fault:
+    """Change updates of a kind (or of all kinds), live or replayed."""
+
+    def fault(message: Json, _: Line | None, peer: Peer) -> Iterator[object]:
+        told = kind_of(message)
+        is_meant = told is not None and kind in ("", told)
+        if is_meant and replayed in (None, is_replaying(peer)):
+            change(message["params"]["update"])
+        yield message
+
+    return fault
+
+
+def kind_of(message: Json) -> str | None:
+    if message.get("method") != "session/update":
+        return None
+    return message["params"]["update"]["sessionUpdate"]
+
+
+def is_replaying(peer: Peer) -> bool:
+    """Tell whether the last request is to open a session again, and has no answer yet."""
+    asked = [it for it in peer.lines if it.is_sent and it.is_request]
+    if not asked or asked[-1].method not in AGAIN:
+        return False
+    return not [it for it in peer.lines if it.is_answer and same_id(it.id, asked[-1].id)]
+
+
+def has_asked(method: str) -> Callable[[Json, Line | None, Peer], bool]:
+    """Tell of an answer to a prompt whether that method was called with success before it."""
+
+    def is_it(_: Json, asked: Line | None, peer: Peer) -> bool:
+        if asked is None or asked.method != "session/prompt":
+            return False
+        ids = [it.id for it in peer.lines if it.is_sent and it.method == method]
+        return any(it.id in ids for it in peer.lines if it.is_answer and "result" in it.message)
+
+    return is_it
+
+
+def refused_if(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
+    """Refuse what is meant."""
+
+    def fault(message: Json, asked: Line | None, peer: Peer) -> Iterator[object]:
+        if is_it(message, asked, peer):
+            refuse(message)
+        yield message
+
+    return fault
+
+
+# -- what becomes of it -----------------------------------------------------------------
+
+
+def refuse(message: Json) -> None:
+    message.pop("result", None)
+    message["error"] = REFUSAL
+
+
+def allow(message: Json) -> None:
+    if message.pop("error", None):
+        message["result"] = {}
+
+
+def empty(message: Json) -> None:
+    message["result"] = None
+
+
+def result(**fields: object) -> Change:
+    """Put something into a result."""
+
+    def change(message: Json) -> None:
+        if "result" in message:
+            message["result"] = (message["result"] or {}) | fields
+
+    return change
+
+
+def listed(change: Callable[[Json], object]) -> Change:
+    """Change each session of a list."""
+
+    def change_all(message: Json) -> None:
+        for entry in message.get("result", {}).get("sessions", []):
+            change(entry)
+
+    return change_all
+
+
+def put(**fields: object) -> Change:
+    return lambda it: it.update(fields)
+
+
+def leave_out(name: str) -> Change:
+    return lambda it: it.pop(name, None)
+
+
+def told(kind: str, session_id: str = "SESSION", **fields: object) -> Json:
+    params = {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}}
+    return {"jsonrpc": "2.0", "method": "session/update", "params": params}
+
+
+def words(text: str) -> Json:
+    return told("agent_message_chunk", messageId="m", content={"type": "text", "text": text})
+
+
+def as_kind(kind: str) -> Change:
+    return put(sessionUpdate=kind)
+
+
+def is_state(name: str, *, replayed: bool | None = None) -> Fault:
+    """Leave out a state."""
+
+    def is_it(message: Json, _: Line | None, peer: Peer) -> bool:
+        if kind_of(message) != "state_update" or replayed not in (None, is_replaying(peer)):
+            return False
+        return name in ("", message["params"]["update"]["state"])
+
+    return drop(is_it)
+
+
+def other_words(update: Any) -> None:  # noqa: ANN401 - JSON
+    update["content"] = {"type": "text", "text": f"other words {next(counter)}"}
