@@ -4,7 +4,7 @@ By its own means, if it has them: `session/resume`, else `session/load` with its
 swallowed. Else, or when that fails, a new session and the record handed over with the next
 prompt. What an agent advertises proves little, so each step is judged by what happens: an
 error leads to the next one, an answer that names another session too, and so does a load
-after which too little was told of a session that has a history.
+after which too little was told. (If nothing was said yet, there is nothing to lose by that.)
 """
 
 from enum import StrEnum
@@ -122,7 +122,7 @@ def _natively(conn: Connection, session: Session, live: Live) -> Part:
         pass_on_what_only_the_user_can_solve(reply)
         if not reply.is_success or names_another(reply, agent_id):
             continue
-        if method == methods.LOAD and session.turns > 0:
+        if method == methods.LOAD:
             remembers: bool = yield from settle(live, session.turns)
             if not remembers:
                 continue
