@@ -15,6 +15,7 @@ STEPS = {
     "agent killed": "remembers, the agent alone killed",
     "resume": "resume tells nothing",
     "resume memory": "remembers after resume",
+    "cut off": "knows the prompt that was cut off",
     "fork": "fork",
     "fork memory": "the fork remembers",
     "close": "close, and load again",

@@ -7,21 +7,23 @@ client, or in what the model says that it was shown.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from interop.killing import kill_descendants
 from interop.model import mind
 from interop.outcome import STEPS, Outcome
-from rekindle.client import Agent, Message, NotOffered, RekindleError, Role, Session, ToolCall
+from rekindle.client import Agent, Message, NotOffered, RekindleError, Role, Said, Session, ToolCall
 
 T = TypeVar("T")
 Start = Callable[[], AbstractAsyncContextManager[Agent]]
 
 _PATIENCE = 180
 _LATE = 5
+_UNTIL_NOTICED = 1
 _WORD = "kingfisher"
+_CUT_OFF = "mike"
 _TASK = re.compile(r"\[task (\w+)\]")
 
 
@@ -50,8 +52,11 @@ class Scenario:
         self._is_behind_rekindle = is_behind_rekindle
         self._note = project / "note.txt"
         self._note.write_text(mind.note(_WORD), encoding="utf-8")
+        self._was_cut_off = False
+        self._report: mind.Report | None = None
+        """The last one."""
         self._tasks: list[str] = []
-        """Those that were given in the session, in order."""
+        """Those that were given in the session and answered, in order."""
 
     async def run(self) -> None:
         """Go through all of it; what fails does not keep the rest from being tried."""
@@ -109,6 +114,7 @@ class Scenario:
             await self._try("load memory", lambda: self._check_memory(opened[0], "charlie"))
             if self._is_behind_rekindle:
                 await self._try("agent killed", lambda: self._kill_agent(opened[0]))
+            await self._cut_off(opened[0])
 
     async def _resume(self, agent: Agent, session_id: str) -> None:
         async def resume() -> None:
@@ -127,6 +133,7 @@ class Scenario:
         await self._try("resume", resume)
         if opened:
             await self._try("resume memory", lambda: self._check_memory(opened[0], "delta"))
+            await self._try("cut off", self._check_cut_off)
         elif agent.offers("load"):
             await self._quietly(lambda: agent.load(session_id, self._project), opened)
         await self._try("fork", fork)
@@ -140,7 +147,25 @@ class Scenario:
 
     async def _kill_agent(self, session: Session) -> str:
         kill_descendants(but_for_children=True)
+        # What is sent to an agent whose end was not noticed yet is lost with it, and refused.
+        await asyncio.sleep(_UNTIL_NOTICED)
         return await self._check_memory(session, "november")
+
+    async def _cut_off(self, session: Session) -> None:
+        """Leave a turn in the middle of its answer: all is killed after that."""
+        turn = session.prompt(mind.slow_task(_CUT_OFF))
+        with suppress(TimeoutError, RekindleError):
+            async with asyncio.timeout(_PATIENCE):
+                async for event in turn:
+                    if isinstance(event, Said):
+                        self._was_cut_off = True
+                        break
+
+    async def _check_cut_off(self) -> None:
+        if not self._was_cut_off:
+            raise Wrong("no turn was cut off")
+        if self._report is None or _CUT_OFF not in self._report.tasks:
+            raise Wrong("the model never heard of it")
 
     async def _check_fork(self, fork: Session, opened: list[Session]) -> str:
         tasks = list(self._tasks)
@@ -174,6 +199,7 @@ class Scenario:
         report = mind.read_report(turn.text)
         if turn.stop_reason != "end_turn" or report is None:
             raise Wrong(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
+        self._report = report
         return report
 
     async def _check_memory(self, session: Session, name: str) -> str:
@@ -186,9 +212,9 @@ class Scenario:
             raise Wrong(f"{shown}, and never heard of {', '.join(missing)}")
         if report.word != _WORD:
             raise Wrong(f"{shown}, but not what was found out")
-        if report.earlier > len(before):
+        if report.earlier > len(before) + self._was_cut_off:
             raise Wrong(shown)
-        return "native" if report.earlier == len(before) else "told"
+        return "native" if report.earlier >= len(before) else "told"
 
     async def _check_told(self, session: Session) -> None:
         """See whether the client was told all of it by now, as the protocol demands."""
@@ -208,7 +234,7 @@ class Scenario:
         prompts = [name for words in by_user for name in _TASK.findall(words)]
         answers = [it for it in said if it.role is Role.AGENT and mind.read_report(it.text)]
         calls = [item for item in session.history if isinstance(item, ToolCall)]
-        if prompts != self._tasks:
+        if [name for name in prompts if name != _CUT_OFF] != self._tasks:
             told = f"the prompts {', '.join(prompts)}" if prompts else "no prompt"
             return f"{told} told, of {', '.join(self._tasks)}"
         if len(answers) != len(self._tasks):

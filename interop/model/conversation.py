@@ -32,9 +32,10 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 
 class Words(Struct, frozen=True):
-    """The model answers in words."""
+    """The model answers in words; if it `hangs`, half of them are all that ever comes."""
 
     text: str
+    hangs: bool = False
 
 
 class Call(Struct, frozen=True):

@@ -18,6 +18,7 @@ Json = dict[str, Any]
 
 _TASK = re.compile(r"\[task (\w+)\]")
 _WORD = re.compile(r"the word of the note is (\w+)", re.IGNORECASE)
+_SLOWLY = "Take your time, please."
 _FILE = re.compile(r"read the file (\S+?\.txt)")
 _REPORT = re.compile(
     r"I was shown (\d+) earlier user messages?, know of the tasks \(([\w, ]*)\), "
@@ -55,6 +56,11 @@ def task(name: str, reading: str | None = None) -> str:
     return f"[task {name}] " + (f"Please read the file {reading}" if reading else "Go on, please.")
 
 
+def slow_task(name: str) -> str:
+    """Return a prompt to which the answer begins, but never ends."""
+    return f"[task {name}] {_SLOWLY}"
+
+
 def reply_to(shown: Shown) -> Reply:
     """Call a tool if the last task wants a file to be read and none was; else report."""
     turn = _last_turn(shown.said)
@@ -67,7 +73,8 @@ def reply_to(shown: Shown) -> Reply:
     has_called = any(it.role == "tool" for it in shown.said[turn:])
     if wanted is not None and not has_called:
         return _reading(shown.tools, wanted[1])
-    return Words(_report(shown.said, turn, tasks[-1][1]))
+    hangs = _SLOWLY in asked[tasks[-1].start() :]
+    return Words(_report(shown.said, turn, tasks[-1][1]), hangs=hangs)
 
 
 def read_report(words: str) -> Report | None:

@@ -12,7 +12,8 @@ from threading import Thread
 from typing import Any
 
 from interop.model.anthropic import Anthropic
-from interop.model.dialect import Dialect, Event
+from interop.model.conversation import Words
+from interop.model.dialect import Dialect, Event, halves
 from interop.model.gemini import Gemini
 from interop.model.mind import reply_to
 from interop.model.openai_chat import OpenaiChat
@@ -88,7 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
         reply = reply_to(shown)
         self._log(f"{path}: {len(shown.said)} messages, {len(shown.tools)} tools -> {reply}")
         if shown.is_streamed:
-            self._stream(dialect.stream(reply, shown))
+            until = halves(reply.text)[0] if isinstance(reply, Words) and reply.hangs else None
+            self._stream(dialect.stream(reply, shown), until)
         else:
             self._send(HTTPStatus.OK, dialect.whole(reply, shown))
 
@@ -122,7 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, events: Iterator[Event]) -> None:
+    def _stream(self, events: Iterator[Event], until: str | None) -> None:
+        """Write events; if there are words to hang after, wait then for the agent to hang up."""
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -131,4 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
             data = said if isinstance(said, str) else json.dumps(said)
             line = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
             self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
+            if until is not None and json.dumps(until)[1:-1] in data:
+                self.connection.recv(1)
+                self.close_connection = True
+                return
         self.wfile.write(b"0\r\n\r\n")
