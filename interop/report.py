@@ -11,6 +11,14 @@ _TITLES: dict[Form, str] = {
     "v1": "behind Rekindle, v1 client",
     "v2": "behind Rekindle, v2 client",
 }
+_IN_SHORT = {
+    "turn": "tool calls",
+    "load memory": "memory after load",
+    "agent killed": "memory when killed alone",
+    "resume memory": "memory after resume",
+    "cut off": "memory of a turn that was cut off",
+    "fork memory": "memory in a fork",
+}
 _MEANS = {"native": "by itself", "told": "told"}
 
 _HEAD = """\
@@ -22,9 +30,10 @@ tasks it has heard of, what stood in a note that a tool had read. So *remembers*
 was shown, and not what an agent says.
 
 Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
-of everything; started anew with the same home: list, load, a prompt; `kill -9`; resume, a prompt,
-a fork and a prompt in it, the original once more, close, load, delete. Bare agents were spoken to
-in version 1 of the protocol.
+of everything; started anew with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
+the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
+resume, a prompt, a fork and a prompt in it, the original once more, close, load, delete. Bare agents
+were spoken to in version 1 of the protocol.
 
 ✓ it did what it should · ✗ it did not; the note says what happened · *not offered*: the agent does
 not say that it can · — not reached, because it depends on something before it · *by itself*: the
@@ -84,10 +93,8 @@ def _has(result: Result) -> str:
 
 
 def _step(step: str) -> str:
-    """Return a step in a word or two."""
-    return {"load memory": "memory after load", "resume memory": "memory after resume"}.get(
-        step, step
-    )
+    """Return a step in a few words."""
+    return _IN_SHORT.get(step, step)
 
 
 def _agent(result: Result) -> str:
