@@ -46,6 +46,11 @@ def filled_in(words: str, values: Mapping[str, str]) -> str:
 NODE = Package(name="node", registry="npm", releases=("node@22.23.3",))
 ACPX = Package(name="acpx", registry="npm", releases=("acpx@0.19.1",))
 
+_BY_CHANCE = (
+    "killed in the middle of a turn, it was seen to know the prompt afterwards in some runs and "
+    "not in others: what is true of it bare may differ from run to run"
+)
+
 _OPENCODE = AgentSpec(
     name="opencode",
     package=Package(name="opencode", registry="npm", releases=("opencode-ai@1.18.33",)),
@@ -96,6 +101,7 @@ wire_api = "responses"
 trust_level = "trusted"
 """
     },
+    remark=_BY_CHANCE,
 )
 
 _CLAUDE = AgentSpec(
@@ -111,9 +117,8 @@ _CLAUDE = AgentSpec(
         "ANTHROPIC_API_KEY": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
-        "IS_SANDBOX": "1",
     },
-    remark="`IS_SANDBOX=1`, because it refuses to let root skip its questions otherwise",
+    remark=_BY_CHANCE,
 )
 
 _GEMINI = AgentSpec(
@@ -136,15 +141,15 @@ _GEMINI = AgentSpec(
 }
 """
     },
-    remark="it names its files by the minute, and loses a session that it is asked to load in "
-    "the minute in which it was made: so it is run a second time, with a pause",
+    remark="started again and asked to load at once, it had lost the session in most runs; a "
+    "minute later, in none: so it is run a second time, with a pause",
 )
 
 _GEMINI_LATER = structs.replace(
     _GEMINI,
     name="gemini-cli, a minute later",
     pause=61,
-    remark="",
+    remark="in some runs, it told a part of the session only after it had answered the load",
 )
 
 _PI = AgentSpec(

@@ -32,8 +32,8 @@ was shown, and not what an agent says.
 Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
 of everything; started anew with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
 the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
-resume, a prompt, a fork and a prompt in it, the original once more, close, load, delete. Bare agents
-were spoken to in version 1 of the protocol.
+resume, a prompt, a fork and a prompt in it, the original once more, close, load, delete. Bare
+agents were spoken to in version 1 of the protocol.
 
 ✓ it did what it should · ✗ it did not; the note says what happened · *not offered*: the agent does
 not say that it can · — not reached, because it depends on something before it · *by itself*: the
