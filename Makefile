@@ -9,7 +9,7 @@ STAMP := .venv/.ready
 SDK := tests/sdk/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sdk demo test test-all coverage check fix bench clean
+.PHONY: help setup sdk demo test test-all coverage check fix bench interop clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
@@ -59,5 +59,8 @@ fix: $(STAMP) ## format, and repair what the linter can
 bench: $(STAMP) ## measure, and write bench/RESULTS.md
 	@$(BIN)/python bench/measure.py
 
+interop: $(STAMP) ## run real agents with a fake model, bare and behind Rekindle; AGENT=name runs one
+	@$(BIN)/python -m interop $(if $(AGENT),"$(AGENT)")
+
 clean: ## remove everything that make made
-	@rm -rf .venv .venvs tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*
+	@rm -rf .venv .venvs .interop tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*

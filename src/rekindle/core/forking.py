@@ -21,7 +21,14 @@ from rekindle.core.params import (
 )
 from rekindle.core.replay import message_id
 from rekindle.core.restart import awake
-from rekindle.core.restore import PATIENCE_US, Restored, begin, is_same_agent, no_handover
+from rekindle.core.restore import (
+    PATIENCE_US,
+    Restored,
+    begin,
+    is_same_agent,
+    no_handover,
+    what_it_may_lack,
+)
 from rekindle.core.sessions import Hearing
 from rekindle.core.transcript import Transcript
 from rekindle.core.written import ready_line, written_opening
@@ -49,6 +56,7 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     live.hearing = Hearing.SWALLOW
     changes = forked(fork_id, conn.at_us, session, transcript, until)
     live.needs_handover = how is Restored.HANDOVER and _count_turns(transcript, until) > 0
+    live.reminder = what_it_may_lack(conn, how, transcript)
     result = {"sessionId": fork_id, **opened(answer, how, transcript)}
     yield Write([*changes, *written_opening(conn, live, methods.FORK, ready_line(result))])
     yield Claim(fork_id)

@@ -228,7 +228,8 @@ class FromClient:
             whole = members(line) or {}
             params = table(whole.get("params"))
             blocks = rows(params.get("prompt"))
-            self._desk.recording.handover(live.id, preface, blocks)
+            is_handover = live.needs_handover
+            self._desk.recording.preface(live.id, preface, blocks, is_handover=is_handover)
             line = encode({**whole, "params": {**params, "prompt": [preface, *blocks]}})
         return line if live.agent_id == live.id else with_session_id(line, live.id, live.agent_id)
 

@@ -1,4 +1,4 @@
-"""Telling an agent that has forgotten what was said before.
+"""Telling an agent that has forgotten what was said before, or only the end of it.
 
 Within a budget of characters: the first task, because it is what all the rest is about; the
 last turns, each whole; and the plan as far as it is open. Where something is left out, the
@@ -6,6 +6,7 @@ text says so. It is written for a model to read, and a person can read it too.
 """
 
 import json
+from itertools import takewhile
 from typing import Any
 
 from rekindle.core.items import Item, Message, Plan, Role, Terminal, ToolCall, Turn
@@ -18,6 +19,10 @@ _OPENING = """\
 This conversation was continued in a new process, and you have no memory of it. Below is
 the record of what was said and done before, for your information. Go on from there: the
 user's next message follows after it. Do not answer the record itself."""
+_REMINDER = """\
+The last turn of this conversation was cut off before it ended, and you may not remember it.
+Below is the record of it, for your information. The user's next message follows after it. Do
+not answer the record itself."""
 _LONGEST_RESULT = 2_000
 _ROOM_FOR_REMARKS = 100
 _OPEN = frozenset({"pending", "in_progress"})
@@ -36,6 +41,17 @@ def compose(transcript: Transcript, budget: int = BUDGET) -> str:
     parts += kept
     parts.append(plan)
     return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
+
+
+def remind(transcript: Transcript, budget: int = BUDGET) -> str:
+    """Return the text that tells an agent of the last turns, if they were cut off; else none.
+
+    Agents may save a turn only when it has ended.
+    """
+    cut_off = takewhile(lambda turn: turn.was_cut_off, reversed(transcript.turns))
+    turns = [_turn(turn, transcript.terminals) for turn in cut_off]
+    words = "\n\n".join([_REMINDER, *reversed(turns)])
+    return _shorten(words, max(budget, 1)) if turns else ""
 
 
 def as_block(words: str) -> dict[str, Any]:

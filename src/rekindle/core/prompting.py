@@ -40,13 +40,17 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
     if is_ours_to_answer:
         _check_blocks(params.get("prompt"))
     preface: dict[str, Any] | None = None
-    if live.needs_handover:
+    is_handover = live.needs_handover
+    if is_handover:
         transcript: Transcript = yield Recall(session_id)
         words = compose(transcript, conn.settings.handover_budget)
         preface = as_block(words)
         live.taken_ids, live.suffix = transcript.ids, suffix_of(conn.at_us)
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
+    elif live.reminder and not _is_command(params):
+        preface = as_block(live.reminder)
+        live.reminder = ""
     live.prompted = rows(params.get("prompt"))
     live.awaiting += conn.agent.own.protocol > 1
     answer: dict[str, Any] | None = None
@@ -54,8 +58,8 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
         answer = yield from _inserted(conn, live, line, preface)
     else:
         yield Deliver(line, preface)
-    live.needs_handover, live.is_handing_over = False, preface is not None
-    if preface is not None:
+    live.needs_handover, live.is_handing_over = False, is_handover
+    if is_handover:
         notice = as_line(session_id, handover_notice(conn.at_us))
         if conn.client_protocol > 1 and conn.agent.own.protocol > 1:
             live.notice = notice
@@ -63,6 +67,12 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
             yield Tell([notice])
     _retitle(live, session, rows(params.get("prompt")))
     return answer
+
+
+def _is_command(params: dict[str, Any]) -> bool:
+    """Tell whether a prompt is a slash command: agents know it by how it begins."""
+    first = next(iter(rows(params.get("prompt"))), None)
+    return (text(table(first).get("text")) or "").startswith("/")
 
 
 def _check_blocks(blocks: object) -> None:

@@ -228,12 +228,18 @@ class Recording:
         asked = OpenRequest(own_id, method, session_id, params, told_as=bytes(request_id))
         self._requests.ask(side, request_id, asked)
 
-    def handover(self, session_id: str, block: dict[str, Any], blocks: list[Any]) -> None:
-        """See what the agent is told of the session, before the blocks of the last prompt."""
+    def preface(
+        self, session_id: str, block: dict[str, Any], blocks: list[Any], *, is_handover: bool
+    ) -> None:
+        """See what the agent is told of the session, before the blocks of the last prompt.
+
+        A handover is kept, because with it a session of the agent's begins.
+        """
         live = self._live(session_id)
         live.echoes.append(Echo([block, *blocks]))
         live.hides_echo = True
-        self._keep(session_id, Side.AGENT, Kind.HANDOVER, encode(block))
+        if is_handover:
+            self._keep(session_id, Side.AGENT, Kind.HANDOVER, encode(block))
 
     def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
         """See a notification that is no update of the agent."""

@@ -4,7 +4,7 @@ By its own means, if it has them: `session/resume`, else `session/load` with its
 swallowed. Else, or when that fails, a new session and the record handed over with the next
 prompt. What an agent advertises proves little, so each step is judged by what happens: an
 error leads to the next one, an answer that names another session too, and so does a load
-after which too little was told of a session that has a history.
+after which too little was told. (If nothing was said yet, there is nothing to lose by that.)
 """
 
 from enum import StrEnum
@@ -13,6 +13,7 @@ from typing import Any
 from rekindle.core.connection import Connection
 from rekindle.core.dialect import setup_for_agent
 from rekindle.core.flow import Ask, Part, Pause, Recall, Refusal, Reply
+from rekindle.core.handover import remind
 from rekindle.core.params import refusal_of
 from rekindle.core.sessions import Hearing, Live, Told
 from rekindle.core.transcript import Transcript
@@ -58,11 +59,18 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
             raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
         live.keeps_title = live.keeps_title or how is Restored.HANDOVER
         live.needs_handover = how is Restored.HANDOVER and session.turns > 0
+        live.reminder = what_it_may_lack(conn, how, transcript)
         live.needs_restore = live.is_outdated = False
         live.taken_ids, live.suffix = transcript.retired_ids, transcript.suffix
         return how, answer, transcript
     finally:
         live.is_restoring = False
+
+
+def what_it_may_lack(conn: Connection, how: Restored, transcript: Transcript) -> str:
+    """Return what is to be told to an agent that came back by its own means."""
+    may_tell = how is Restored.NATIVE and conn.settings.may_hand_over
+    return remind(transcript, conn.settings.handover_budget) if may_tell else ""
 
 
 def has_title_of_its_own(session: Session) -> bool:
@@ -122,7 +130,7 @@ def _natively(conn: Connection, session: Session, live: Live) -> Part:
         pass_on_what_only_the_user_can_solve(reply)
         if not reply.is_success or names_another(reply, agent_id):
             continue
-        if method == methods.LOAD and session.turns > 0:
+        if method == methods.LOAD:
             remembers: bool = yield from settle(live, session.turns)
             if not remembers:
                 continue

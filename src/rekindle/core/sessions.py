@@ -52,6 +52,8 @@ class Live(Struct):
     """Whether the agent that knew it has ended."""
     needs_handover: bool = False
     """Whether the next prompt has to carry the record."""
+    reminder: str = ""
+    """What it has to tell an agent that remembers: the end of it, which was cut off."""
     is_handing_over: bool = False
     """Whether the prompt that carries it is being answered."""
     notice: bytes | None = None

@@ -70,6 +70,8 @@ class Transcript:
         self._prompted: dict[Hashable, Turn] = {}
         self._waiting: list[Turn] = []
         """Those of prompts that an agent of version 2 has not taken yet."""
+        self._past_turns = 0
+        """How many there were when the session was last opened: none of them goes on."""
         self._configs: dict[Hashable, Any] = {}
         self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
 
@@ -111,6 +113,7 @@ class Transcript:
             case Kind.READY | Kind.CONFIGURED:
                 if entry.kind is Kind.READY:
                     self.settle()
+                    self._past_turns = len(self.turns)
                 if entry.kind is Kind.READY and entry.protocol == 1:
                     self._retire_terminals(entry)
                 self._configured(entry)
@@ -146,7 +149,8 @@ class Transcript:
         message.replace(rows(_params(entry).get("prompt")))
         turn = Turn(number=0, at_us=entry.at_us, items=[message])
         self._prompted[_key(entry)] = turn
-        if entry.protocol > 1 and self.turns and self.turns[-1].ended_us is None:
+        is_another_running = self.turns[self._past_turns :] and self.turns[-1].ended_us is None
+        if entry.protocol > 1 and is_another_running:
             # From version 2 on a prompt may have to wait, and may be refused.
             self._waiting.append(turn)
         else:

@@ -1,0 +1,63 @@
+"""`kill -9` for all that we have started, and all that was started by that."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+_PR_SET_CHILD_SUBREAPER = 36
+_ROUNDS = 20
+_REAPING_ROUNDS = 1000
+_TICK = 0.01
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what leaves its own, so that nothing escapes. Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill_descendants(*, but_for_children: bool = False) -> None:
+    """Kill them all; what they start meanwhile is found in the next round.
+
+    Behind Rekindle, our child is Rekindle: without it, this kills the agent alone.
+    """
+    for _ in range(_ROUNDS):
+        children, below = _descendants()
+        alive = below if but_for_children else children + below
+        if not alive:
+            return
+        for pid in alive:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def reap() -> None:
+    """Take in all that was killed. Only for when no process that we have started is waited for."""
+    with suppress(ChildProcessError):
+        for _ in range(_REAPING_ROUNDS):
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(_TICK)
+
+
+def _descendants() -> tuple[list[int], list[int]]:
+    """Return our children, and all that is below them."""
+    command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ps:
+        listed, _ = ps.communicate()
+    children: dict[int, list[int]] = {}
+    for line in listed.splitlines():
+        pid, parent, state = line.split()[:3]
+        if int(pid) != ps.pid and not state.startswith("Z"):
+            children.setdefault(int(parent), []).append(int(pid))
+    own = children.get(os.getpid(), [])
+    below: list[int] = []
+    waiting = list(own)
+    while waiting:
+        found = children.get(waiting.pop(), [])
+        below += found
+        waiting += found
+    return own, below

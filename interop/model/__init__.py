@@ -1,0 +1,1 @@
+"""A fake model, on loopback, in the dialects that agents speak. It knows nothing of ACP."""

@@ -1,0 +1,76 @@
+"""Gemini's generateContent. Whether it streams stands in the address, not in the body."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from interop.model.conversation import Call, Reply, Said, Shown, Tool
+from interop.model.dialect import Event, halves
+from rekindle.wire.envelope import rows, table, text
+
+Json = dict[str, Any]
+
+_USAGE = {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}
+
+
+class Gemini:
+    """`POST /v1beta/models/…:generateContent` and `:streamGenerateContent`."""
+
+    def __init__(self, *, is_streamed: bool) -> None:
+        self._is_streamed = is_streamed
+
+    def read(self, body: Json) -> Shown:
+        """Return what a request shows."""
+        declared = (
+            table(it)
+            for tool in rows(body.get("tools"))
+            for it in rows(table(tool).get("functionDeclarations"))
+        )
+        return Shown(
+            said=tuple(it for part in rows(body.get("contents")) for it in _said(table(part))),
+            tools=tuple(Tool(str(it.get("name")), _schema(it)) for it in declared),
+            is_streamed=self._is_streamed,
+            model="gemini",
+        )
+
+    def whole(self, reply: Reply, shown: Shown) -> Json:
+        """Return an answer in one piece."""
+        del shown
+        return _chunk([_part(reply)], is_last=True)
+
+    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
+        """Yield an answer as events."""
+        del shown
+        if isinstance(reply, Call):
+            yield None, _chunk([_part(reply)], is_last=True)
+            return
+        first, second = halves(reply.text)
+        yield None, _chunk([{"text": first}], is_last=False)
+        yield None, _chunk([{"text": second}], is_last=True)
+
+
+def _schema(declaration: Json) -> Json:
+    return table(declaration.get("parametersJsonSchema") or declaration.get("parameters"))
+
+
+def _said(content: Json) -> Iterator[Said]:
+    parts = [table(part) for part in rows(content.get("parts"))]
+    results = [table(part["functionResponse"]) for part in parts if "functionResponse" in part]
+    for result in results:
+        response = table(result.get("response"))
+        yield Said("tool", text(response.get("output")) or str(response))
+    if len(results) < len(parts):
+        words = "\n".join(text(part.get("text")) or "" for part in parts)
+        yield Said("model" if content.get("role") == "model" else "user", words)
+
+
+def _part(reply: Reply) -> Json:
+    if isinstance(reply, Call):
+        return {"functionCall": {"name": reply.name, "args": reply.arguments}}
+    return {"text": reply.text}
+
+
+def _chunk(parts: list[Json], *, is_last: bool) -> Json:
+    candidate: Json = {"index": 0, "content": {"role": "model", "parts": parts}}
+    if is_last:
+        candidate["finishReason"] = "STOP"
+    return {"candidates": [candidate], "usageMetadata": _USAGE, "modelVersion": "fake"}

@@ -1,0 +1,78 @@
+"""OpenAI's chat completions."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from interop.model.conversation import Call, Reply, Role, Said, Shown, Tool
+from interop.model.dialect import Event, halves, number
+from rekindle.wire.envelope import rows, table, text
+
+Json = dict[str, Any]
+
+_ROLES: dict[str | None, Role] = {"user": "user", "assistant": "model", "tool": "tool"}
+_USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+
+
+class OpenaiChat:
+    """`POST /v1/chat/completions`."""
+
+    def read(self, body: Json) -> Shown:
+        """Return what a request shows."""
+        messages = map(table, rows(body.get("messages")))
+        functions = (table(table(it).get("function")) for it in rows(body.get("tools")))
+        return Shown(
+            said=tuple(
+                Said(role, _words(message.get("content")))
+                for message in messages
+                if (role := _ROLES.get(text(message.get("role")))) is not None
+            ),
+            tools=tuple(Tool(str(it.get("name")), table(it.get("parameters"))) for it in functions),
+            is_streamed=body.get("stream") is True,
+            model=str(body.get("model")),
+        )
+
+    def whole(self, reply: Reply, shown: Shown) -> Json:
+        """Return an answer in one piece."""
+        message: Json = {"role": "assistant", **_content(reply, shown)}
+        choice = {"index": 0, "message": message, "finish_reason": _reason(reply)}
+        return {**_head(shown, "chat.completion"), "choices": [choice], "usage": _USAGE}
+
+    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
+        """Yield an answer as events."""
+        head = _head(shown, "chat.completion.chunk")
+        for delta in _deltas(reply, shown):
+            yield None, {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        end: Json = {"index": 0, "delta": {}, "finish_reason": _reason(reply)}
+        yield None, {**head, "choices": [end], "usage": _USAGE}
+        yield None, "[DONE]"
+
+
+def _head(shown: Shown, kind: str) -> Json:
+    return {"id": f"chat_{number(shown)}", "object": kind, "created": 0, "model": shown.model}
+
+
+def _words(content: object) -> str:
+    parts = (text(table(part).get("text")) for part in rows(content))
+    return text(content) or "\n".join(part for part in parts if part)
+
+
+def _content(reply: Reply, shown: Shown) -> Json:
+    if not isinstance(reply, Call):
+        return {"content": reply.text}
+    function = {"name": reply.name, "arguments": json.dumps(reply.arguments)}
+    call = {"index": 0, "id": f"call_{number(shown)}", "type": "function", "function": function}
+    return {"content": None, "tool_calls": [call]}
+
+
+def _deltas(reply: Reply, shown: Shown) -> Iterator[Json]:
+    if isinstance(reply, Call):
+        yield {"role": "assistant", **_content(reply, shown)}
+        return
+    first, second = halves(reply.text)
+    yield {"role": "assistant", "content": first}
+    yield {"content": second}
+
+
+def _reason(reply: Reply) -> str:
+    return "tool_calls" if isinstance(reply, Call) else "stop"

@@ -1,0 +1,119 @@
+"""OpenAI's responses."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from interop.model.conversation import Call, Reply, Role, Said, Shown, Tool
+from interop.model.dialect import Event, halves, number
+from rekindle.wire.envelope import rows, table, text
+
+Json = dict[str, Any]
+
+_ROLES: dict[str | None, Role] = {"user": "user", "assistant": "model"}
+_USAGE = {
+    "input_tokens": 100,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens": 10,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 110,
+}
+
+
+class OpenaiResponses:
+    """`POST /v1/responses`."""
+
+    def read(self, body: Json) -> Shown:
+        """Return what a request shows."""
+        asked = body.get("input")
+        items = [{"role": "user", "content": asked}] if isinstance(asked, str) else rows(asked)
+        tools = map(table, rows(body.get("tools")))
+        return Shown(
+            said=tuple(said for item in items if (said := _said(table(item))) is not None),
+            tools=tuple(
+                Tool(str(it.get("name")), table(it.get("parameters")))
+                for it in tools
+                if it.get("type") == "function"
+            ),
+            is_streamed=body.get("stream") is True,
+            model=str(body.get("model")),
+        )
+
+    def whole(self, reply: Reply, shown: Shown) -> Json:
+        """Return an answer in one piece."""
+        return _response(shown, "completed", [_item(reply, shown)])
+
+    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
+        """Yield an answer as events, numbered."""
+        for seq, event in enumerate(self._events(reply, shown)):
+            yield event["type"], {**event, "sequence_number": seq}
+
+    def _events(self, reply: Reply, shown: Shown) -> Iterator[Json]:
+        whole = _item(reply, shown)
+        begun = {**whole, "status": "in_progress"}
+        begun |= {"arguments": ""} if isinstance(reply, Call) else {"content": []}
+        yield {"type": "response.created", "response": _response(shown, "in_progress", [])}
+        yield {"type": "response.output_item.added", "output_index": 0, "item": begun}
+        where = {"item_id": whole["id"], "output_index": 0}
+        if isinstance(reply, Call):
+            words = {"arguments": whole["arguments"]}
+            what = "response.function_call_arguments"
+            yield {"type": f"{what}.delta", **where, "delta": whole["arguments"]}
+            yield {"type": f"{what}.done", **where, **words}
+        else:
+            where["content_index"] = 0
+            part = whole["content"][0]
+            empty = {**part, "text": ""}
+            yield {"type": "response.content_part.added", **where, "part": empty}
+            for half in halves(reply.text):
+                yield {"type": "response.output_text.delta", **where, "delta": half}
+            yield {"type": "response.output_text.done", **where, "text": reply.text}
+            yield {"type": "response.content_part.done", **where, "part": part}
+        yield {"type": "response.output_item.done", "output_index": 0, "item": whole}
+        yield {"type": "response.completed", "response": _response(shown, "completed", [whole])}
+
+
+def _said(item: Json) -> Said | None:
+    if str(item.get("type")).endswith("_call_output"):
+        return Said("tool", _words(item.get("output")))
+    role = _ROLES.get(text(item.get("role")))
+    return None if role is None else Said(role, _words(item.get("content")))
+
+
+def _words(content: object) -> str:
+    parts = (text(table(part).get("text")) for part in rows(content))
+    return text(content) or "\n".join(part for part in parts if part)
+
+
+def _item(reply: Reply, shown: Shown) -> Json:
+    if isinstance(reply, Call):
+        return {
+            "type": "function_call",
+            "id": f"fc_{number(shown)}",
+            "call_id": f"call_{number(shown)}",
+            "name": reply.name,
+            "arguments": json.dumps(reply.arguments),
+            "status": "completed",
+        }
+    return {
+        "type": "message",
+        "id": f"msg_{number(shown)}",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": reply.text, "annotations": []}],
+    }
+
+
+def _response(shown: Shown, status: str, output: list[Json]) -> Json:
+    return {
+        "id": f"resp_{number(shown)}",
+        "object": "response",
+        "created_at": 0,
+        "model": shown.model,
+        "status": status,
+        "output": output,
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": _USAGE if status == "completed" else None,
+    }

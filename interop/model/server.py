@@ -1,0 +1,141 @@
+"""The fake model's HTTP server, on a free port of loopback."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+from interop.model.anthropic import Anthropic
+from interop.model.conversation import Words
+from interop.model.dialect import Dialect, Event, halves
+from interop.model.gemini import Gemini
+from interop.model.mind import reply_to
+from interop.model.openai_chat import OpenaiChat
+from interop.model.openai_responses import OpenaiResponses
+from rekindle.wire.envelope import table
+
+Json = dict[str, Any]
+Log = Callable[[str], None]
+
+MODEL = "fake-model"
+
+_DIALECTS: tuple[tuple[str, Dialect], ...] = (
+    (r"/chat/completions$", OpenaiChat()),
+    (r"/responses$", OpenaiResponses()),
+    (r"/messages$", Anthropic()),
+    (r":streamGenerateContent$", Gemini(is_streamed=True)),
+    (r":generateContent$", Gemini(is_streamed=False)),
+)
+# What agents ask besides: how long something is, and which models there are.
+_BESIDES: tuple[tuple[str, Json], ...] = (
+    (r"/count_tokens$", {"input_tokens": 100}),
+    (r":countTokens$", {"totalTokens": 100}),
+    (r"/models$", {"object": "list", "data": [{"id": MODEL, "object": "model"}]}),
+)
+
+
+@contextmanager
+def serving(log: Log) -> Generator[str, None, None]:
+    """Serve until the end of the block, from the address that is yielded.
+
+    `log` gets a line for each request.
+    """
+    server = _Server(("127.0.0.1", 0), partial(_Handler, log))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Tell of mistakes, but not of agents that were killed while they listened."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, log: Log, *args: Any) -> None:  # noqa: ANN401 - what the server gives it
+        self._log = log
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        """Answer what agents ask besides."""
+        self._answer_besides(self.path.partition("?")[0])
+
+    def do_POST(self) -> None:
+        """Answer as the model."""
+        path = self.path.partition("?")[0]
+        body = table(json.loads(self._body() or b"{}"))
+        dialect = next((it for form, it in _DIALECTS if re.search(form, path)), None)
+        if dialect is None:
+            self._answer_besides(path)
+            return
+        shown = dialect.read(body)
+        reply = reply_to(shown)
+        self._log(f"{path}: {len(shown.said)} messages, {len(shown.tools)} tools -> {reply}")
+        if shown.is_streamed:
+            until = halves(reply.text)[0] if isinstance(reply, Words) and reply.hangs else None
+            self._stream(dialect.stream(reply, shown), until)
+        else:
+            self._send(HTTPStatus.OK, dialect.whole(reply, shown))
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing: what matters is logged by the above."""
+
+    def _answer_besides(self, path: str) -> None:
+        found = next((it for form, it in _BESIDES if re.search(form, path)), None)
+        self._log(f"{path}: {'asked besides' if found else 'unknown'}")
+        if found is None:
+            self._send(HTTPStatus.NOT_FOUND, {"error": {"message": f"the fake has no {path}"}})
+        else:
+            self._send(HTTPStatus.OK, found)
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            return b"".join(self._chunks())
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def _send(self, status: HTTPStatus, body: Json) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, events: Iterator[Event], until: str | None) -> None:
+        """Write events; if there are words to hang after, wait then for the agent to hang up."""
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for name, said in events:
+            data = said if isinstance(said, str) else json.dumps(said)
+            line = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
+            self.wfile.write(f"{len(line.encode()):x}\r\n{line}\r\n".encode())
+            if until is not None and json.dumps(until)[1:-1] in data:
+                self.connection.recv(1)
+                self.close_connection = True
+                return
+        self.wfile.write(b"0\r\n\r\n")

@@ -1,0 +1,57 @@
+"""What came of each step, and which steps there are."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Form = Literal["bare", "v1", "v2"]
+
+FORMS: tuple[Form, ...] = ("bare", "v1", "v2")
+STEPS = {
+    "turn": "turn with a tool call",
+    "list": "listed after `kill -9`",
+    "load": "load tells all of it",
+    "load memory": "remembers after load",
+    "agent killed": "remembers, the agent alone killed",
+    "resume": "resume tells nothing",
+    "resume memory": "remembers after resume",
+    "cut off": "knows the prompt that was cut off",
+    "fork": "fork",
+    "fork memory": "the fork remembers",
+    "close": "close, and load again",
+    "delete": "delete",
+}
+ACPX_STEPS = {
+    "new": "`sessions new`",
+    "prompt": "`prompt`, with a tool call",
+    "killed": "`kill -9`, `prompt`: remembers",
+    "killed again": "the same once more",
+    "one session": "all of it in one session",
+}
+
+
+class Outcome(Struct, frozen=True):
+    """How a step went; the remark says why, or by which means."""
+
+    status: Literal["ok", "not offered", "failed", "not reached"]
+    remark: str = ""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What one agent did in all forms; or why it was not run."""
+
+    agent: str
+    releases: tuple[str, ...]
+    says: str = ""
+    """Its name and version, in its own words."""
+    isolation: str = ""
+    not_run: str = ""
+    forms: dict[Form, dict[str, Outcome]] = {}
+    acpx: dict[str, Outcome] = {}
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether all went well behind Rekindle; of bare agents, nothing is expected."""
+        behind = [self.forms.get(form, {}) for form in FORMS if form != "bare"]
+        outcomes = [it.status for steps in (*behind, self.acpx) for it in steps.values()]
+        return not self.not_run and bool(outcomes) and set(outcomes) == {"ok"}

@@ -1,0 +1,39 @@
+"""Where an agent runs: a temporary home that points it at the fake model, and a project in it."""
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from interop.agents import AgentSpec, filled_in
+from interop.installing import search_path
+from interop.model.server import MODEL
+
+
+class Place(Struct, frozen=True):
+    """A folder to work in, and how an agent is started there."""
+
+    project: Path
+    command: tuple[str, ...]
+    environ: dict[str, str]
+
+
+@contextmanager
+def prepared(spec: AgentSpec, url: str) -> Generator[Place, None, None]:
+    """Make a place, and remove it in the end."""
+    # Agents that were killed may leave things half written, and some write while they die.
+    with tempfile.TemporaryDirectory(prefix="interop-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder).resolve() / "home"
+        project = home / "project"
+        project.mkdir(parents=True)
+        values = {"URL": url, "MODEL": MODEL, "HOME": str(home), "PROJECT": str(project)}
+        for name, words in spec.files.items():
+            path = home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(filled_in(words, values), encoding="utf-8")
+        environ = {name: filled_in(words, values) for name, words in spec.environ.items()}
+        environ |= {"HOME": str(home), "PATH": search_path(spec.package)}
+        environ["REKINDLE_STORE"] = str(home / "sessions.db")
+        yield Place(project, tuple(filled_in(word, values) for word in spec.command), environ)

@@ -1,0 +1,156 @@
+"""Writes docs/interop.md from the results."""
+
+from collections.abc import Iterable, Sequence
+
+from interop.agents import ACPX, AGENTS
+from interop.outcome import ACPX_STEPS, FORMS, STEPS, Form, Outcome, Result
+
+_MARKS = {"ok": "✓", "not offered": "not offered", "failed": "✗", "not reached": "—"}
+_TITLES: dict[Form, str] = {
+    "bare": "bare",
+    "v1": "behind Rekindle, v1 client",
+    "v2": "behind Rekindle, v2 client",
+}
+_IN_SHORT = {
+    "turn": "tool calls",
+    "load memory": "memory after load",
+    "agent killed": "memory when killed alone",
+    "resume memory": "memory after resume",
+    "cut off": "memory of a turn that was cut off",
+    "fork memory": "memory in a fork",
+}
+_MEANS = {"native": "by itself", "told": "told"}
+
+_HEAD = """\
+# Real agents, bare and behind Rekindle
+
+Written by `make interop`; do not edit it. Pinned releases of real agents ran with a fake model
+behind them, which answers with what it was shown: how many earlier messages of the user, which
+tasks it has heard of, what stood in a note that a tool had read. So *remembers* is what the model
+was shown, and not what an agent says.
+
+Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
+of everything; started anew with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
+the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
+resume, a prompt, a fork and a prompt in it, the original once more, close, load, delete. Bare
+agents were spoken to in version 1 of the protocol.
+
+✓ it did what it should · ✗ it did not; the note says what happened · *not offered*: the agent does
+not say that it can · — not reached, because it depends on something before it · *by itself*: the
+agent brought it back from its own files · *told*: Rekindle told it the record with the prompt.
+"""
+
+_OF_ACPX = """\
+## With a real client: acpx
+
+{release}, before Rekindle and each agent. acpx keeps a process of its own in the background, which
+was killed with the rest. It begins a new session without a word when one cannot be resumed, so the
+store was asked in the end: all three turns must be in one session.
+"""
+
+
+def compose(results: Sequence[Result]) -> str:
+    """Return the document."""
+    parts = [_HEAD, _summary(results)]
+    parts += [_agent(result) for result in results]
+    parts.append(_acpx(results))
+    return "\n".join(parts)
+
+
+def short(results: Sequence[Result]) -> str:
+    """Return the table for README: what each agent lacks bare, and has behind Rekindle."""
+    rows = [(it.agent, _lacks(it), _has(it)) for it in results]
+    return _table(("agent", "bare, it lacks", "behind Rekindle"), rows)
+
+
+def _summary(results: Sequence[Result]) -> str:
+    isolations = dict.fromkeys(it.isolation for it in results if it.isolation)
+    lines = [f"Kept from the network by {it}." for it in isolations]
+    return "\n".join(["## In short", "", short(results), "", *lines, ""])
+
+
+def _lacks(result: Result) -> str:
+    if result.not_run:
+        return result.not_run
+    steps = result.forms.get("bare", {})
+    missing = [_step(step) for step, it in steps.items() if it.status == "not offered"]
+    failing = [_step(step) for step, it in steps.items() if it.status == "failed"]
+    words = [", ".join(missing)] if missing else []
+    words += [f"does not work: {', '.join(failing)}"] if failing else []
+    return "; ".join(words) or "nothing"
+
+
+def _has(result: Result) -> str:
+    if result.not_run:
+        return "not run"
+    if result.is_as_expected:
+        return "all of it, for clients of both versions"
+    behind = [result.forms.get(form, {}) for form in FORMS if form != "bare"]
+    failing = dict.fromkeys(
+        _step(step) for steps in behind for step, it in steps.items() if it.status != "ok"
+    )
+    return f"all but {', '.join(failing) or 'what acpx needs'}"
+
+
+def _step(step: str) -> str:
+    """Return a step in a few words."""
+    return _IN_SHORT.get(step, step)
+
+
+def _agent(result: Result) -> str:
+    spec = next(spec for spec in AGENTS if spec.name == result.agent)
+    lines = [f"## {result.agent}", "", f"{', '.join(f'`{it}`' for it in result.releases)}"]
+    if result.says:
+        lines[-1] += f", which calls itself {result.says}"
+    lines[-1] += "."
+    if spec.remark:
+        lines.append(f"{spec.remark[0].upper()}{spec.remark[1:]}.")
+    lines.append("")
+    if result.not_run:
+        return "\n".join([*lines, f"**Not run**: {result.not_run}.", ""])
+    notes = _Notes()
+    rows = [
+        (STEPS[step], *(notes.cell(result.forms.get(form, {}).get(step)) for form in FORMS))
+        for step in STEPS
+    ]
+    lines.append(_table(("", *(_TITLES[form] for form in FORMS)), rows))
+    return "\n".join([*lines, "", *notes.lines])
+
+
+def _acpx(results: Sequence[Result]) -> str:
+    notes = _Notes()
+    ran = [it for it in results if it.acpx]
+    rows = [
+        (it.agent, *(notes.cell(it.acpx.get(step, Outcome("not reached"))) for step in ACPX_STEPS))
+        for it in ran
+    ]
+    release = ", ".join(f"`{it}`" for it in ACPX.releases)
+    head = _OF_ACPX.format(release=release)
+    return "\n".join([head, _table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
+
+
+class _Notes:
+    """Cells of a table, and the notes below it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def cell(self, outcome: Outcome | None) -> str:
+        if outcome is None:
+            return "—"
+        mark = _MARKS[outcome.status]
+        if outcome.status != "failed":
+            means = _MEANS.get(outcome.remark)
+            return f"{mark} {means}" if means else mark
+        number = self._numbers.setdefault(outcome.remark, len(self._numbers) + 1)
+        return f"{mark} ({number})"
+
+    @property
+    def lines(self) -> list[str]:
+        notes = [f"{number}. {remark}" for remark, number in self._numbers.items()]
+        return [*notes, ""] if notes else []
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,108 @@
+"""Running one agent in all forms, apart from the network. Writes its result as JSON.
+
+`python -m interop.running AGENT RESULT`, started by `interop.__main__`.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from interop import isolation
+from interop.acpx import Acpx
+from interop.agents import AGENTS, AgentSpec
+from interop.installing import CACHE
+from interop.killing import adopt_orphans, kill_descendants
+from interop.model.server import serving
+from interop.outcome import FORMS, Form, Outcome, Result
+from interop.place import Place, prepared
+from interop.scenario import Scenario
+from rekindle.client import Question, connect
+
+Say = Callable[[str], None]
+
+# Agents are slow to start on a busy machine, and Rekindle waits for them to end.
+_GRACE = 5.0
+
+
+def run_agent(spec: AgentSpec, say: Say) -> Result:
+    """Run the scenario in all forms, one after the other."""
+    forms: dict[Form, dict[str, Outcome]] = {}
+    says = ""
+    for form in FORMS:
+        say(f"  {spec.name}, {'bare' if form == 'bare' else f'behind Rekindle, {form} client'}")
+        scenario = _run_form(spec, form, say)
+        forms[form] = scenario.outcomes
+        says = scenario.says or says
+    say(f"  {spec.name}, behind Rekindle, acpx")
+    return Result(
+        agent=spec.name,
+        releases=spec.package.releases,
+        says=says,
+        isolation=isolation.in_words(),
+        forms=forms,
+        acpx=_run_acpx(spec, say),
+    )
+
+
+def _run_form(spec: AgentSpec, form: Form, say: Say) -> Scenario:
+    with _ready(spec, form) as (place, log):
+        start = partial(
+            connect,
+            place.command,
+            behind_rekindle=form != "bare",
+            protocol=2 if form == "v2" else 1,
+            on_permission=Question.allow,
+            on_stderr=log,
+            on_notice=log,
+            environ=place.environ,
+            grace=_GRACE,
+        )
+        scenario = Scenario(
+            start, place.project, say, is_behind_rekindle=form != "bare", pause=spec.pause
+        )
+        try:
+            asyncio.run(scenario.run())
+        finally:
+            kill_descendants()
+    return scenario
+
+
+def _run_acpx(spec: AgentSpec, say: Say) -> dict[str, Outcome]:
+    with _ready(spec, "acpx") as (place, log):
+        acpx = Acpx(spec, place, say, log)
+        acpx.run()
+    return acpx.outcomes
+
+
+@contextmanager
+def _ready(spec: AgentSpec, form: str) -> Generator[tuple[Place, Say], None, None]:
+    """Serve the model and prepare the place, with a log of what is said besides."""
+    logs = CACHE / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    path = logs / f"{spec.name.replace(' ', '-')}-{form}.log"
+    with path.open("w", encoding="utf-8", buffering=1) as file:
+        log = partial(_log, file.write)
+        with serving(log) as url, prepared(spec, url) as place:
+            yield place, log
+
+
+def _log(write: Callable[[str], object], line: str) -> None:
+    write(line + "\n")
+
+
+def main() -> None:
+    """Run the agent that is named, and write down what came of it."""
+    name, result = sys.argv[1:]
+    adopt_orphans()
+    spec = next(spec for spec in AGENTS if spec.name == name)
+    outcome = run_agent(spec, partial(print, flush=True))
+    Path(result).write_bytes(msgspec.json.encode(outcome))
+
+
+if __name__ == "__main__":
+    main()
