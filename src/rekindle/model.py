@@ -56,6 +56,8 @@ class Kind(StrEnum):
     """What a terminal that a tool call shows has put out."""
     HANDOVER = "handover"
     """Written by Rekindle: what the agent was told of the session before the last prompt."""
+    REMINDER = "reminder"
+    """Written by Rekindle: what an agent that came back by itself was told of its last turns."""
     GAP = "gap"
     """Written by Rekindle: entries are missing here, because the store failed."""
 

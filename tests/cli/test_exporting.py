@@ -212,7 +212,7 @@ def test_sessions_go_to_another_machine_and_twice_is_once(store: Path, tmp_path:
     done = cli("import", "--store", there, path)
     assert (done.returncode, done.stderr) == (0, b"")
     rows = sorted(line.split("\t") for line in done.stdout.decode().splitlines())
-    assert rows == [["new", "s2", "3", "(no title)"], ["new", SESSION, "21", "Fix *the* <parser>"]]
+    assert rows == [["new", "s2", "3", "(no title)"], ["new", SESSION, "22", "Fix *the* <parser>"]]
     first = contents(there)
     assert [entries for _, entries in first] == [entries for _, entries in contents(store)]
     again = cli("import", "--store", there, "-", given=path.read_bytes())

@@ -276,6 +276,12 @@ def test_a_handover_is_told_as_it_was_live() -> None:
     assert "secret" not in str(told)
 
 
+def test_a_reminder_is_not_told() -> None:
+    line = b'{"type":"text","text":"User: secret"}'
+    entry = Entry(seq=1, side=Side.AGENT, kind=Kind.REMINDER, at_us=7, line=line)
+    assert list(replay(fold([entry]))) == []
+
+
 def test_a_turn_of_which_nothing_is_to_be_seen_is_nothing() -> None:
     line = as_line("s", chunk("agent_thought_chunk", ""))
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)

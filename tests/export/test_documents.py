@@ -95,7 +95,7 @@ def test_the_json_is_json() -> None:
     )
     assert [name for name in document if f"`{name}`" not in documented] == []
     kinds = {item["type"] for turn in document["conversation"] for item in turn["items"]}
-    assert kinds == {"message", "tool_call", "plan", "update", "handover", "gap"}
+    assert kinds == {"message", "tool_call", "plan", "update", "handover", "reminder", "gap"}
 
 
 @pytest.mark.parametrize("render", [replayed_v1, replayed_v2])

@@ -126,5 +126,6 @@ def everything() -> list[Change]:
             SESSION, Kind.ANSWER, {"error": {"code": 1, "message": "no <more>"}}, NOW + 62_000_000
         ),
         asked(SESSION, "Still there?", NOW + 63_000_000),
+        entry(SESSION, Kind.REMINDER, {}, NOW + 64_000_000),
         Tallied(session_id=SESSION, at_us=NOW, turns=3, messages=5),
     ]

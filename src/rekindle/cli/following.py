@@ -93,7 +93,7 @@ class Follower:
         elif entry.kind is Kind.PERMISSION:
             self._ask(entry)
             return
-        elif entry.kind in {Kind.HANDOVER, Kind.GAP}:
+        elif entry.kind in {Kind.HANDOVER, Kind.REMINDER, Kind.GAP}:
             self._live.catch_up(self._transcript.turns[-1].items[-1])
         if event is not None:
             self._live.take(event)

@@ -95,7 +95,7 @@ class Live:
     def catch_up(self, item: items.Item) -> None:
         """Print a thing as it is by now."""
         match item:
-            case items.Message(role=Role.USER) | items.Gap() | items.Handover():
+            case items.Message(role=Role.USER) | items.Gap() | items.Handover() | items.Reminder():
                 for piece in item_pieces(item, self._detail, self._terminals()):
                     self.show(piece)
             case items.Message():

@@ -13,7 +13,18 @@ from msgspec import Struct
 from rekindle.cli.detail import Detail
 from rekindle.cli.diffing import diff_lines
 from rekindle.cli.words import agent_name, clock, folder, lasting, one_line, printable, title
-from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.items import (
+    Gap,
+    Handover,
+    Item,
+    Message,
+    Other,
+    Plan,
+    Reminder,
+    Role,
+    ToolCall,
+    Turn,
+)
 from rekindle.export.parts import (
     Call,
     Code,
@@ -30,7 +41,7 @@ from rekindle.export.parts import (
     result_parts,
     summary,
 )
-from rekindle.export.words import HANDOVER, Ending, Step, ending, lost, steps
+from rekindle.export.words import HANDOVER, REMINDER, Ending, Step, ending, lost, steps
 from rekindle.model import Session
 from rekindle.wire.envelope import text
 
@@ -132,6 +143,8 @@ def item_pieces(item: Item, detail: Detail, terminals: Terminals) -> Iterator[Pi
             pass
         case Handover():
             yield handover()
+        case Reminder():
+            yield Piece(kind="note", words=f"({REMINDER})")
         case Gap():
             yield Piece(kind="problem", words=f"({lost(item)})")
 

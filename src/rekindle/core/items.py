@@ -198,6 +198,15 @@ class Handover(Struct, kw_only=True):
     """The last entry that had to do with it."""
 
 
+class Reminder(Struct, kw_only=True):
+    """The agent was told of turns that were cut off, and which it may not have known."""
+
+    seq: int
+    at_us: int
+    last_seq: int = 0
+    """The last entry that had to do with it."""
+
+
 class Other(Struct, kw_only=True):
     """An update of a kind that is not folded; kept as it came."""
 
@@ -210,7 +219,7 @@ class Other(Struct, kw_only=True):
     """The version that it belongs to."""
 
 
-Item = Message | ToolCall | Plan | Gap | Handover | Other
+Item = Message | ToolCall | Plan | Gap | Handover | Reminder | Other
 
 
 class Turn(Struct, kw_only=True):

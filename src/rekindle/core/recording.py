@@ -231,15 +231,12 @@ class Recording:
     def preface(
         self, session_id: str, block: dict[str, Any], blocks: list[Any], *, is_handover: bool
     ) -> None:
-        """See what the agent is told of the session, before the blocks of the last prompt.
-
-        A handover is kept, because with it a session of the agent's begins.
-        """
+        """See what the agent is told of the session, before the blocks of the last prompt."""
         live = self._live(session_id)
         live.echoes.append(Echo([block, *blocks]))
         live.hides_echo = True
-        if is_handover:
-            self._keep(session_id, Side.AGENT, Kind.HANDOVER, encode(block))
+        kind = Kind.HANDOVER if is_handover else Kind.REMINDER
+        self._keep(session_id, Side.AGENT, kind, encode(block))
 
     def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
         """See a notification that is no update of the agent."""

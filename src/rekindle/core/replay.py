@@ -10,7 +10,18 @@ of its place in the record where the agent gave none, and so stays the same.
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.core.items import Handover, Item, Message, Other, Plan, Role, Terminal, ToolCall, Turn
+from rekindle.core.items import (
+    Gap,
+    Handover,
+    Item,
+    Message,
+    Other,
+    Plan,
+    Role,
+    Terminal,
+    ToolCall,
+    Turn,
+)
 from rekindle.core.transcript import Transcript
 from rekindle.core.translate.blocks import block_to_v1
 from rekindle.core.translate.commands import commands_to_v1
@@ -128,13 +139,15 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -
             # Lost: what only version 2 has. A version 1 client would not read on.
             if item.protocol == 1 or str(item.update.get("sessionUpdate")).startswith("_"):
                 yield item.update
-        case _:
+        case Gap():
             words = f"[{item.lost} entries are missing here: they could not be recorded]"
             yield {
                 "sessionUpdate": "agent_message_chunk",
                 "messageId": f"rekindle-{item.seq}",
                 "content": {"type": "text", "text": words},
             }
+        case _:
+            pass  # a reminder: the user has seen what the agent was told
 
 
 def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:

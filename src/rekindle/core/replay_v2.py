@@ -14,6 +14,7 @@ from rekindle.core.items import (
     Item,
     Message,
     Plan,
+    Reminder,
     Role,
     Terminal,
     ToolCall,
@@ -93,6 +94,8 @@ def _item(
             yield {"sessionUpdate": "plan_update", **item.rest, "plan": plan}
         case Handover():
             yield _said(f"rekindle-handover-{item.at_us}", NOTICE)
+        case Reminder():
+            pass  # the user has seen what the agent was told
         case Gap():
             words = f"[{item.lost} entries are missing here: they could not be recorded]"
             yield _said(f"rekindle-{item.seq}", words)

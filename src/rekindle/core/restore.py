@@ -59,7 +59,8 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
             raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
         live.keeps_title = live.keeps_title or how is Restored.HANDOVER
         live.needs_handover = how is Restored.HANDOVER and session.turns > 0
-        live.reminder = what_it_may_lack(conn, how, transcript)
+        if not _is_whole(live.told, session.turns):
+            live.reminder = what_it_may_lack(conn, how, transcript)
         live.needs_restore = live.is_outdated = False
         live.taken_ids, live.suffix = transcript.retired_ids, transcript.suffix
         return how, answer, transcript
@@ -68,7 +69,11 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
 
 
 def what_it_may_lack(conn: Connection, how: Restored, transcript: Transcript) -> str:
-    """Return what is to be told to an agent that came back by its own means."""
+    """Return what is to be told to an agent that came back by its own means.
+
+    It may have saved nothing of a turn that did not end, and only a history that it tells proves
+    that it has: to be told twice does less harm than not to know what was asked.
+    """
     may_tell = how is Restored.NATIVE and conn.settings.may_hand_over
     return remind(transcript, conn.settings.handover_budget) if may_tell else ""
 

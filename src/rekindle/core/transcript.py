@@ -22,6 +22,7 @@ from rekindle.core.items import (
     Message,
     Other,
     Plan,
+    Reminder,
     Role,
     Terminal,
     ToolCall,
@@ -126,6 +127,8 @@ class Transcript:
                 self._tool_calls.clear()
                 self._retire_terminals(entry)
                 self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
+            case Kind.REMINDER:
+                self._turn(entry).items.append(Reminder(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 told = (members(entry.line) or {}).get("lostEntries")
                 lost = told if isinstance(told, int) else 0

@@ -7,7 +7,18 @@ escaped; Markdown of the agent's is made into HTML by `rendering`, which knows a
 import html
 from collections.abc import Iterable, Iterator
 
-from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.items import (
+    Gap,
+    Handover,
+    Item,
+    Message,
+    Other,
+    Plan,
+    Reminder,
+    Role,
+    ToolCall,
+    Turn,
+)
 from rekindle.core.times import iso
 from rekindle.core.titles import shorten
 from rekindle.core.transcript import Transcript
@@ -27,7 +38,7 @@ from rekindle.export.parts import (
 from rekindle.export.plain import one_line, stamp
 from rekindle.export.rendering import link_ends, rendered
 from rekindle.export.stylesheet import STYLESHEET
-from rekindle.export.words import HANDOVER, agent, ending, lost, steps
+from rekindle.export.words import HANDOVER, REMINDER, agent, ending, lost, steps
 from rekindle.model import Session
 
 POLICY = (
@@ -111,6 +122,8 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
             yield f"{_part(Code(pretty(item.update)))}</details>\n"
         case Handover():
             yield f'<p class="note">{HANDOVER}</p>\n'
+        case Reminder():
+            yield f'<p class="note">{REMINDER}</p>\n'
         case Gap():
             yield f'<p class="problem">{lost(item)}</p>\n'
 

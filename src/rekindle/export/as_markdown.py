@@ -7,7 +7,18 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Role, ToolCall, Turn
+from rekindle.core.items import (
+    Gap,
+    Handover,
+    Item,
+    Message,
+    Other,
+    Plan,
+    Reminder,
+    Role,
+    ToolCall,
+    Turn,
+)
 from rekindle.core.safety import is_harmful
 from rekindle.core.transcript import Transcript
 from rekindle.export.parts import (
@@ -25,7 +36,7 @@ from rekindle.export.parts import (
 )
 from rekindle.export.plain import one_line, stamp
 from rekindle.export.rendering import LONGEST_MARKDOWN
-from rekindle.export.words import HANDOVER, agent, ending, lost, steps
+from rekindle.export.words import HANDOVER, REMINDER, agent, ending, lost, steps
 from rekindle.model import Session
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~])")
@@ -71,6 +82,8 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
             yield _folded(kind, fenced(pretty(item.update), "json"))
         case Handover():
             yield f"*({HANDOVER})*"
+        case Reminder():
+            yield f"*({REMINDER})*"
         case Gap():
             yield f"*({lost(item)})*"
 

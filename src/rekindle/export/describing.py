@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, ToolCall, Turn
+from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Reminder, ToolCall, Turn
 from rekindle.core.times import iso
 from rekindle.model import Session
 
@@ -45,20 +45,23 @@ def describe_turn(turn: Turn) -> dict[str, Any]:
 
 
 def _describe_item(item: Item) -> dict[str, Any]:
-    at = {"at": iso(item.at_us)}
+    return {**_described(item), "at": iso(item.at_us)}
+
+
+def _described(item: Item) -> dict[str, Any]:
     match item:
         case Message() if "rekindle" not in item.meta:
             kind = {"type": "message", "role": item.role, "messageId": item.id}
-            return {**kind, "content": item.blocks, **at}
+            return {**kind, "content": item.blocks}
         case ToolCall():
             kind = {"type": "tool_call", "toolCallId": item.id, "permission": item.outcome}
-            return {**item.fields, **kind, **at}
+            return {**item.fields, **kind}
         case Plan():
-            return {"type": "plan", "entries": item.entries, **at}
+            return {"type": "plan", "entries": item.entries}
         case Other():
-            return {"type": "update", "update": item.update, **at}
-        # A client is told of one by a message.
-        case Handover() | Message():
-            return {"type": "handover", **at}
+            return {"type": "update", "update": item.update}
         case Gap():
-            return {"type": "gap", "lostEntries": item.lost, **at}
+            return {"type": "gap", "lostEntries": item.lost}
+        # A client is told of a handover by a message.
+        case Handover() | Reminder() | Message():
+            return {"type": "reminder" if isinstance(item, Reminder) else "handover"}

@@ -10,6 +10,7 @@ from rekindle.model import AgentIdentity
 from rekindle.wire.envelope import table, text
 
 HANDOVER = "the agent did not remember this session, so it was told the record"
+REMINDER = "the agent was told again of what was cut off"
 
 
 def agent(identity: AgentIdentity) -> str:
