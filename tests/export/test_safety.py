@@ -4,7 +4,7 @@ import json
 import re
 from html.parser import HTMLParser
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 from recorded import NOW, entry
@@ -219,6 +219,7 @@ def test_a_fence_is_longer_than_any_in_it(words: str) -> None:
 
 @settings(deadline=None)
 @given(st.lists(HOSTILE, max_size=6).map("".join))
+@example("\n    ```\n&#8238;")
 def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
     """A heading after any message is a heading, and no tag of the message's is one."""
     tokens = MarkdownIt("commonmark").parse(f"{contained(clean(words))}\n\n## The next turn\n")

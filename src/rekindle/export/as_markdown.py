@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from rekindle.core.items import (
     Gap,
@@ -159,12 +160,18 @@ def contained(words: str) -> str:
 
 
 def _is_contained(words: str) -> bool:
-    """Tell whether what follows is no part of it, and it has no tags: by reading it."""
+    """Tell, by reading it, whether it ends where it ends, and has nothing in it that acts."""
     tokens = _reader().parse(f"{words}\n\n# {_MARK}\n")
     inner = [it for token in tokens for it in (token.children or [token])]
     is_last = [it.type for it in tokens[-3:]] == ["heading_open", "inline", "heading_close"]
     is_apart = is_last and tokens[-3].level == 0 and tokens[-2].content == _MARK
-    return is_apart and not any(it.type in {"html_block", "html_inline"} for it in inner)
+    return is_apart and not any(map(_acts, inner))
+
+
+def _acts(token: Token) -> bool:
+    if token.type.startswith("text"):
+        return is_harmful(token.content)
+    return token.type in {"html_block", "html_inline"}
 
 
 @cache
