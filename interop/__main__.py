@@ -1,4 +1,4 @@
-"""`make interop`: install, run each agent apart from the network, write docs/interop.md.
+"""`make interop`: install, run each agent apart from the network, write docs/interop.md and README.
 
 Ends with 1 when something behind Rekindle did not go as expected, or an agent was not run.
 """
@@ -15,9 +15,9 @@ from interop.agents import ACPX, AGENTS, NODE, AgentSpec
 from interop.installing import CACHE, NotInstalled, install
 from interop.isolation import wrapped
 from interop.outcome import Result
-from interop.report import compose
+from interop.report import compose, in_readme
 
-_DOCUMENT = Path(__file__).parents[1] / "docs" / "interop.md"
+_ROOT = Path(__file__).parents[1]
 _say = partial(print, flush=True)
 
 
@@ -34,8 +34,10 @@ def main() -> int:
             _say(f"{spec.name}:")
             _keep(_result(spec))
     results = [_kept(spec) for spec in AGENTS]
-    _DOCUMENT.write_text(compose(results), encoding="utf-8")
-    _say(f"written: {_DOCUMENT.relative_to(Path.cwd())}")
+    document, readme = _ROOT / "docs" / "interop.md", _ROOT / "README.md"
+    document.write_text(compose(results), encoding="utf-8")
+    readme.write_text(in_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
+    _say(f"written: {document}, and the table in {readme}")
     failed = [it.agent for it in results if it.agent in wanted and not it.is_as_expected]
     if failed:
         _say(f"not as expected: {', '.join(failed)}")

@@ -1,5 +1,6 @@
 """Writes docs/interop.md from the results."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from interop.agents import ACPX, AGENTS
@@ -19,6 +20,13 @@ _IN_SHORT = {
     "cut off": "memory of a turn that was cut off",
     "fork memory": "memory in a fork",
 }
+_TOLD = {
+    "load memory": "after load",
+    "agent killed": "when killed alone",
+    "resume memory": "after resume",
+    "fork memory": "in a fork",
+}
+_BEGIN, _END = "<!-- interop: written by make interop -->", "<!-- /interop -->"
 _MEANS = {"native": "by itself", "told": "told"}
 
 _HEAD = """\
@@ -59,14 +67,30 @@ def compose(results: Sequence[Result]) -> str:
 
 def short(results: Sequence[Result]) -> str:
     """Return the table for README: what each agent lacks bare, and has behind Rekindle."""
-    rows = [(it.agent, _lacks(it), _has(it)) for it in results]
+    rows = [(_release(it), _lacks(it), _has(it)) for it in results]
     return _table(("agent", "bare, it lacks", "behind Rekindle"), rows)
+
+
+def in_readme(readme: str, results: Sequence[Result]) -> str:
+    """Return README with the table in its place. Raises ValueError if there is none for it."""
+    before, begin, rest = readme.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not end:
+        raise ValueError(f"README.md has no {_BEGIN} and {_END}")
+    return f"{before}{begin}\n{short(results)}\n{end}{after}"
 
 
 def _summary(results: Sequence[Result]) -> str:
     isolations = dict.fromkeys(it.isolation for it in results if it.isolation)
     lines = [f"Kept from the network by {it}." for it in isolations]
     return "\n".join(["## In short", "", short(results), "", *lines, ""])
+
+
+def _release(result: Result) -> str:
+    """Return the agent's name and version."""
+    name, _, more = result.agent.partition(",")
+    version = re.split("@|==", result.releases[0])[-1]
+    return f"{name} {version}{',' * bool(more)}{more}"
 
 
 def _lacks(result: Result) -> str:
@@ -83,9 +107,10 @@ def _lacks(result: Result) -> str:
 def _has(result: Result) -> str:
     if result.not_run:
         return "not run"
-    if result.is_as_expected:
-        return "all of it, for clients of both versions"
     behind = [result.forms.get(form, {}) for form in FORMS if form != "bare"]
+    if result.is_as_expected:
+        told = [_TOLD[step] for step in _TOLD if any(it[step].remark == "told" for it in behind)]
+        return f"all of it; told the record {', '.join(told)}" if told else "all of it"
     failing = dict.fromkeys(
         _step(step) for steps in behind for step, it in steps.items() if it.status != "ok"
     )

@@ -1,6 +1,10 @@
+from pathlib import Path
+
+import pytest
+
 from interop.agents import AGENTS
 from interop.outcome import ACPX_STEPS, STEPS, Outcome, Result
-from interop.report import compose, short
+from interop.report import compose, in_readme, short
 
 SPEC = AGENTS[0]
 OK = dict.fromkeys(STEPS, Outcome("ok"))
@@ -37,3 +41,14 @@ def test_what_was_not_installed_is_no_pass() -> None:
     refused = result(not_run="not installed: no matching version", acpx={})
     assert not refused.is_as_expected
     assert "**Not run**: not installed: no matching version." in compose([refused])
+
+
+def test_readme_has_the_table_and_keeps_the_rest() -> None:
+    results = [result(forms={"bare": OK, "v1": OK, "v2": OK})]
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    made = in_readme(readme, results)
+    assert short(results) in made
+    assert in_readme(made, results) == made
+    assert made.partition("## Look at")[2] == readme.partition("## Look at")[2]
+    with pytest.raises(ValueError, match="has no <!-- interop"):
+        in_readme("# Rekindle", results)
