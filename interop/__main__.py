@@ -18,6 +18,7 @@ from interop.outcome import Result
 from interop.report import compose, in_readme
 
 _ROOT = Path(__file__).parents[1]
+_RESULTS = CACHE / "results"
 _say = partial(print, flush=True)
 
 
@@ -29,6 +30,7 @@ def main() -> int:
     wanted = parser.parse_args().agents or names
     if unknown := set(wanted) - set(names):
         parser.error(f"no agent is called {', '.join(unknown)}: there are {', '.join(names)}")
+    _RESULTS.mkdir(parents=True, exist_ok=True)
     for spec in AGENTS:
         if spec.name in wanted:
             _say(f"{spec.name}:")
@@ -65,13 +67,11 @@ def _not_run(spec: AgentSpec, why: str) -> Result:
 
 
 def _path(spec: AgentSpec) -> Path:
-    return CACHE / "results" / f"{spec.name}.json"
+    return _RESULTS / f"{spec.name}.json"
 
 
 def _keep(result: Result) -> None:
-    path = CACHE / "results" / f"{result.agent}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.encode(result))
+    (_RESULTS / f"{result.agent}.json").write_bytes(msgspec.json.encode(result))
 
 
 def _kept(spec: AgentSpec) -> Result:

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,4 +36,7 @@ def prepared(spec: AgentSpec, url: str) -> Generator[Place, None, None]:
         environ = {name: filled_in(words, values) for name, words in spec.environ.items()}
         environ |= {"HOME": str(home), "PATH": search_path(spec.package)}
         environ["REKINDLE_STORE"] = str(home / "sessions.db")
-        yield Place(project, tuple(filled_in(word, values) for word in spec.command), environ)
+        command = tuple(filled_in(word, values) for word in spec.command)
+        # Some agents write where they are started, whatever they are told of a session's folder.
+        with chdir(project):
+            yield Place(project, command, environ)
