@@ -11,7 +11,7 @@ from rekindle.core.connection import Connection
 from rekindle.core.dialect import opening_for_client, setup_for_agent
 from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
 from rekindle.core.items import Message, Role
-from rekindle.core.opening import check_same_folder, opened, unique_id
+from rekindle.core.opening import check_same_folder, is_at_work, opened, unique_id
 from rekindle.core.params import (
     deleted_session,
     invalid,
@@ -56,7 +56,9 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     live.hearing = Hearing.SWALLOW
     changes = forked(fork_id, conn.at_us, session, transcript, until)
     live.needs_handover = how is Restored.HANDOVER and _count_turns(transcript, until) > 0
-    live.reminder = what_it_may_lack(conn, how, transcript)
+    # A turn that goes on in the original was not cut off: the agent knows what it copies.
+    if not is_at_work(conn, session_id):
+        live.reminder = what_it_may_lack(conn, how, transcript)
     result = {"sessionId": fork_id, **opened(answer, how, transcript)}
     yield Write([*changes, *written_opening(conn, live, methods.FORK, ready_line(result))])
     yield Claim(fork_id)

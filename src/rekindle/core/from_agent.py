@@ -157,7 +157,7 @@ class FromAgent:
         was_working, live.is_working = live.is_working, state.get("state") != "idle"
         live.is_ahead = live.is_ahead or (live.awaiting > 0 and not was_working)
         if is_end and (was_working or live.is_ahead) and not live.is_working:
-            live.is_handing_over = False
+            live.end_telling()
             live.awaiting -= live.is_ahead
             live.is_ahead = False
             if self._desk.conn.client_protocol == 1:
@@ -294,7 +294,8 @@ class FromAgent:
             desk.end_turn(asked.session_id, answer)
 
     def _turn_failed(self, live: Live) -> None:
-        """Have the record told again, if the prompt that failed was to tell it."""
+        """Have told again what the prompt that failed was to tell."""
+        live.is_reminding = False
         if live.is_handing_over:
             live.needs_handover = True
             unbound = Opened(

@@ -48,9 +48,9 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
         live.taken_ids, live.suffix = transcript.ids, suffix_of(conn.at_us)
         # On record before it is sent: if all is killed now, this is where the record was told.
         yield Write([_bound(conn, live)])
-    elif live.reminder and not _is_command(params):
+    elif live.reminder and not live.is_reminding and not _is_command(params):
         preface = as_block(live.reminder)
-        live.reminder = ""
+        live.is_reminding = True
     live.prompted = rows(params.get("prompt"))
     live.awaiting += conn.agent.own.protocol > 1
     answer: dict[str, Any] | None = None

@@ -146,7 +146,7 @@ class Relay:
             live = self._desk.conn.sessions.get(asked.session_id)
             if live is not None and not live.is_working:
                 self._desk.tell_title(live)
-                live.is_handing_over = False
+                live.end_telling()
             self._turn_ended(asked.session_id)
 
     def _turn_ended(self, session_id: str) -> None:

@@ -59,8 +59,9 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
             raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
         live.keeps_title = live.keeps_title or how is Restored.HANDOVER
         live.needs_handover = how is Restored.HANDOVER and session.turns > 0
-        if not _is_whole(live.told, session.turns):
-            live.reminder = what_it_may_lack(conn, how, transcript)
+        is_known = _is_whole(live.told, session.turns)
+        live.reminder = "" if is_known else what_it_may_lack(conn, how, transcript)
+        live.is_reminding = False
         live.needs_restore = live.is_outdated = False
         live.taken_ids, live.suffix = transcript.retired_ids, transcript.suffix
         return how, answer, transcript

@@ -54,6 +54,8 @@ class Live(Struct):
     """Whether the next prompt has to carry the record."""
     reminder: str = ""
     """What it has to tell an agent that remembers: the end of it, which was cut off."""
+    is_reminding: bool = False
+    """Whether the prompt that tells it is being answered."""
     is_handing_over: bool = False
     """Whether the prompt that carries it is being answered."""
     notice: bytes | None = None
@@ -88,6 +90,12 @@ class Live(Struct):
     """One that the client is told when the turn has ended, unless the agent gives one first."""
     keeps_title: bool = False
     """Whether the agent may not rename it: the user has named it, or it is not the agent's own."""
+
+    def end_telling(self) -> None:
+        """Take it that the agent knows what it was told with its last prompt."""
+        if self.is_reminding:
+            self.reminder = ""
+        self.is_handing_over = self.is_reminding = False
 
 
 class Sessions:
