@@ -1,4 +1,4 @@
-"""Nothing leaves loopback: a network namespace of our own, or else proxies that lead nowhere."""
+"""Nothing leaves loopback: agents run in a network namespace that has no other, or not at all."""
 
 import os
 import shutil
@@ -7,37 +7,35 @@ import subprocess
 from collections.abc import Sequence
 
 _BRING_UP = 'ip link set lo up && exec "$@"'
-_NOWHERE = "http://127.0.0.1:9"
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_LOCAL = "127.0.0.1,localhost"
-# An address that is reserved for documentation: nobody answers there.
-_OUTSIDE = ("192.0.2.1", 80)
 # What agents see of the machine's own environment.
-_KEPT = ("LANG", "LC_ALL", "TERM", "TMPDIR")
+_KEPT = ("LANG", "LC_ALL", "PATH", "TERM", "TMPDIR")
+
+
+class NotIsolated(Exception):
+    """Agents could reach the network."""
 
 
 def wrapped(command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return how to run a command apart from the network, and the environment for that."""
+    """Return how to run a command apart from the network, and its environment.
+
+    Raises NotIsolated.
+    """
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    environ["PATH"] = os.environ.get("PATH", os.defpath)
     for unshare in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
         apart = [*unshare, "sh", "-c", _BRING_UP, "sh"]
         if _works([*apart, "true"]):
             return [*apart, *command], environ
-    nowhere = dict.fromkeys(_PROXIES, _NOWHERE)
-    return list(command), {**environ, **nowhere, "no_proxy": _LOCAL, "NO_PROXY": _LOCAL}
+    raise NotIsolated(
+        "no network namespace could be made: this needs Linux, with `unshare`, `ip` and the right "
+        "to use them"
+    )
 
 
-def in_words() -> str:
-    """Return how this process is kept from the network, as it finds itself."""
-    try:
-        with socket.create_connection(_OUTSIDE, timeout=2):
-            pass
-    except TimeoutError:
-        return "proxies that lead nowhere; the network itself was within reach"
-    except OSError as error:
-        return f"a network namespace that has only loopback (elsewhere: {error.strerror})"
-    return "proxies that lead nowhere; the network itself was within reach"
+def check_isolation() -> None:
+    """Raise NotIsolated unless this process has nothing but loopback."""
+    names = [name for _, name in socket.if_nameindex()]
+    if names != ["lo"]:
+        raise NotIsolated(f"there are other networks than loopback here: {', '.join(names)}")
 
 
 def _works(command: Sequence[str]) -> bool:

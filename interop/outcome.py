@@ -44,7 +44,6 @@ class Result(Struct, frozen=True, kw_only=True):
     releases: tuple[str, ...]
     says: str = ""
     """Its name and version, in its own words."""
-    isolation: str = ""
     not_run: str = ""
     forms: dict[Form, dict[str, Outcome]] = {}
     acpx: dict[str, Outcome] = {}

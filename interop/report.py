@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from interop.agents import ACPX, AGENTS
 from interop.outcome import ACPX_STEPS, FORMS, STEPS, Form, Outcome, Result
+from rekindle import __version__
 
 _MARKS = {"ok": "✓", "not offered": "not offered", "failed": "✗", "not reached": "—"}
 _TITLES: dict[Form, str] = {
@@ -24,6 +25,7 @@ _TOLD = {
     "load memory": "after load",
     "agent killed": "when killed alone",
     "resume memory": "after resume",
+    "cut off": "of a turn that was cut off",
     "fork memory": "in a fork",
 }
 _BEGIN, _END = "<!-- interop: written by make interop -->", "<!-- /interop -->"
@@ -32,20 +34,22 @@ _MEANS = {"native": "by itself", "told": "told"}
 _HEAD = """\
 # Real agents, bare and behind Rekindle
 
-Written by `make interop`; do not edit it. Pinned releases of real agents ran with a fake model
-behind them, which answers with what it was shown: how many earlier messages of the user, which
-tasks it has heard of, what stood in a note that a tool had read. So *remembers* is what the model
-was shown, and not what an agent says.
+Written by `make interop` with Rekindle {version}; do not edit it. Pinned releases of real agents
+ran with a fake model behind them, which answers with what it was shown: how many earlier messages
+of the user, which tasks it has heard of, what stood in a note that a tool had read. So *remembers*
+is what the model was shown, and not what an agent says.
 
 Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
 of everything; started anew with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
 the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
-resume, a prompt, a fork and a prompt in it, the original once more, close, load, delete. Bare
-agents were spoken to in version 1 of the protocol.
+resume, two prompts, a fork and a prompt in it, the original once more, close, load, delete. Bare
+agents were spoken to in version 1 of the protocol. All of it ran in a network namespace that has
+nothing but loopback.
 
 ✓ it did what it should · ✗ it did not; the note says what happened · *not offered*: the agent does
 not say that it can · — not reached, because it depends on something before it · *by itself*: the
-agent brought it back from its own files · *told*: Rekindle told it the record with the prompt.
+agent brought it back from its own files · *told*: Rekindle told it the record, or the turn that was
+cut off, with the prompt.
 """
 
 _OF_ACPX = """\
@@ -59,7 +63,7 @@ store was asked in the end: all three turns must be in one session.
 
 def compose(results: Sequence[Result]) -> str:
     """Return the document."""
-    parts = [_HEAD, _summary(results)]
+    parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
     parts.append(_acpx(results))
     return "\n".join(parts)
@@ -81,9 +85,7 @@ def in_readme(readme: str, results: Sequence[Result]) -> str:
 
 
 def _summary(results: Sequence[Result]) -> str:
-    isolations = dict.fromkeys(it.isolation for it in results if it.isolation)
-    lines = [f"Kept from the network by {it}." for it in isolations]
-    return "\n".join(["## In short", "", short(results), "", *lines, ""])
+    return "\n".join(["## In short", "", short(results), ""])
 
 
 def _release(result: Result) -> str:

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -12,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from interop import isolation
 from interop.acpx import Acpx
 from interop.agents import AGENTS, AgentSpec
 from interop.installing import CACHE
+from interop.isolation import check_isolation
 from interop.killing import adopt_orphans, kill_descendants
 from interop.model.server import serving
 from interop.outcome import FORMS, Form, Outcome, Result
@@ -43,7 +44,6 @@ def run_agent(spec: AgentSpec, say: Say) -> Result:
         agent=spec.name,
         releases=spec.package.releases,
         says=says,
-        isolation=isolation.in_words(),
         forms=forms,
         acpx=_run_acpx(spec, say),
     )
@@ -98,9 +98,15 @@ def _log(write: Callable[[str], object], line: str) -> None:
 def main() -> None:
     """Run the agent that is named, and write down what came of it."""
     name, result = sys.argv[1:]
+    check_isolation()
     adopt_orphans()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     spec = next(spec for spec in AGENTS if spec.name == name)
-    outcome = run_agent(spec, partial(print, flush=True))
+    try:
+        outcome = run_agent(spec, partial(print, flush=True))
+    finally:
+        kill_descendants()
     Path(result).write_bytes(msgspec.json.encode(outcome))
 
 

@@ -53,23 +53,21 @@ class Scenario:
         self._note = project / "note.txt"
         self._note.write_text(mind.note(_WORD), encoding="utf-8")
         self._was_cut_off = False
-        self._report: mind.Report | None = None
-        """The last one."""
         self._tasks: list[str] = []
         """Those that were given in the session and answered, in order."""
 
     async def run(self) -> None:
         """Go through all of it; what fails does not keep the rest from being tried."""
         session_ids: list[str] = []
-        await self._life(lambda agent: self._begin(agent, session_ids))
+        await self._life("turn", lambda agent: self._begin(agent, session_ids))
         if session_ids:
             await asyncio.sleep(self._pause)
-            await self._life(lambda agent: self._load(agent, session_ids[0]))
-            await self._life(lambda agent: self._resume(agent, session_ids[0]))
+            await self._life("list", lambda agent: self._load(agent, session_ids[0]))
+            await self._life("resume", lambda agent: self._resume(agent, session_ids[0]))
         for step in STEPS:
             self.outcomes.setdefault(step, Outcome("not reached"))
 
-    async def _life(self, live: Callable[[Agent], Awaitable[None]]) -> None:
+    async def _life(self, first: str, live: Callable[[Agent], Awaitable[None]]) -> None:
         """Start the agent, do something with it, and kill all of it with SIGKILL."""
         try:
             async with self._start() as agent:
@@ -77,8 +75,7 @@ class Scenario:
                 await live(agent)
                 kill_descendants()
         except RekindleError as error:
-            step = next(step for step in STEPS if step not in self.outcomes)
-            self._note_down(step, Outcome("failed", f"did not start: {_reason(error)}"))
+            self._note_down(first, Outcome("failed", f"did not start: {_reason(error)}"))
 
     # -- the three lives of the agent ---------------------------------------------------
 
@@ -133,9 +130,10 @@ class Scenario:
         await self._try("resume", resume)
         if opened:
             await self._try("resume memory", lambda: self._check_memory(opened[0], "delta"))
-            await self._try("cut off", self._check_cut_off)
         elif agent.offers("load"):
             await self._quietly(lambda: agent.load(session_id, self._project), opened)
+        if opened:
+            await self._try("cut off", lambda: self._check_cut_off(opened[0]))
         await self._try("fork", fork)
         if forked:
             await self._try("fork memory", lambda: self._check_fork(forked[0], opened))
@@ -161,16 +159,22 @@ class Scenario:
                         self._was_cut_off = True
                         break
 
-    async def _check_cut_off(self) -> None:
+    async def _check_cut_off(self, session: Session) -> str:
         if not self._was_cut_off:
             raise Wrong("no turn was cut off")
-        if self._report is None or _CUT_OFF not in self._report.tasks:
+        before = len(self._tasks)
+        report = await self._give(session, "india")
+        if _CUT_OFF not in report.tasks:
             raise Wrong("the model never heard of it")
+        # What was told stands within another message, and is no earlier one.
+        return "native" if report.earlier > before else "told"
 
     async def _check_fork(self, fork: Session, opened: list[Session]) -> str:
         tasks = list(self._tasks)
-        remark = await self._check_memory(fork, "echo")
-        self._tasks = tasks
+        try:
+            remark = await self._check_memory(fork, "echo")
+        finally:
+            self._tasks = tasks
         if opened:
             report = await self._give(opened[0], "foxtrot")
             if "echo" in report.tasks:
@@ -199,7 +203,6 @@ class Scenario:
         report = mind.read_report(turn.text)
         if turn.stop_reason != "end_turn" or report is None:
             raise Wrong(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
-        self._report = report
         return report
 
     async def _check_memory(self, session: Session, name: str) -> str:

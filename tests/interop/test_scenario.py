@@ -1,0 +1,78 @@
+"""The scenario of `make interop` sees what an agent does, and what it does not."""
+
+import asyncio
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from interop.model.server import serving
+from interop.outcome import STEPS, Outcome
+from interop.scenario import Scenario
+from rekindle.client import Question, connect
+
+AGENT = Path(__file__).parents[1] / "support" / "thinking_agent.py"
+ALL = ("list", "load", "resume", "fork", "close", "delete")
+
+
+def outcomes(
+    folder: Path, *traits: str, protocol: int = 1, is_behind_rekindle: bool = False
+) -> dict[str, Outcome]:
+    """Return what came of it for an agent with these traits."""
+    kept, project = folder / "kept", folder / "project"
+    kept.mkdir()
+    project.mkdir()
+    with serving(lambda _: None) as url:
+        start = partial(
+            connect,
+            (sys.executable, str(AGENT), f"{url}/v1", str(kept), *traits),
+            behind_rekindle=is_behind_rekindle,
+            protocol=protocol,
+            on_permission=Question.allow,
+            environ={"REKINDLE_STORE": str(folder / "s.db")},
+        )
+        scenario = Scenario(start, project, print, is_behind_rekindle=is_behind_rekindle)
+        asyncio.run(scenario.run())
+    return scenario.outcomes
+
+
+def test_an_agent_that_can_all_of_it_is_seen_to(tmp_path: Path) -> None:
+    came = outcomes(tmp_path, *ALL)
+    not_ok = {step: it for step, it in came.items() if it.status != "ok"}
+    # It saves a turn only when it has ended; and nobody starts a bare agent again.
+    assert not_ok == {
+        "cut off": Outcome("failed", "the model never heard of it"),
+        "agent killed": Outcome("not reached"),
+    }
+    assert came["load memory"] == came["resume memory"] == Outcome("ok", "native")
+
+
+def test_one_that_can_nothing_is_not_taken_to_fail(tmp_path: Path) -> None:
+    came = outcomes(tmp_path)
+    assert came.pop("turn") == Outcome("ok")
+    assert {it.status for it in came.values()} == {"not offered", "not reached"}
+
+
+def test_one_that_only_says_that_it_remembers_is_seen_through(tmp_path: Path) -> None:
+    came = outcomes(tmp_path, *ALL, "forgets")
+    assert came["load"].status == "ok"
+    for step in ("load memory", "resume memory", "fork memory"):
+        assert came[step].status == "failed"
+        assert "never heard of alpha" in came[step].remark
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_behind_rekindle_all_is_well_and_how_is_told(protocol: int, tmp_path: Path) -> None:
+    came = outcomes(tmp_path, protocol=protocol, is_behind_rekindle=True)
+    assert came.keys() == STEPS.keys()
+    assert {it.status for it in came.values()} == {"ok"}
+    for step in ("load memory", "agent killed", "resume memory", "cut off", "fork memory"):
+        assert came[step].remark == "told"
+
+
+def test_what_was_cut_off_is_told_to_one_that_remembers_the_rest(tmp_path: Path) -> None:
+    came = outcomes(tmp_path, *ALL, is_behind_rekindle=True)
+    assert {it.status for it in came.values()} == {"ok"}
+    assert came["resume memory"].remark == "native"
+    assert came["cut off"].remark == "told"

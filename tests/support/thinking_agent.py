@@ -1,0 +1,143 @@
+"""An agent of version 1 that thinks with a model: for what `make interop` does with real ones.
+
+`python thinking_agent.py URL FOLDER TRAIT…` keeps its sessions in the folder. Traits: what it
+offers (`list`, `load`, `resume`, `fork`, `close`, `delete`), and `forgets`: what it loads or
+resumes is not shown to the model.
+"""
+
+import json
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+Json = dict[str, Any]
+
+URL, FOLDER, TRAITS = urlsplit(sys.argv[1]), Path(sys.argv[2]), set(sys.argv[3:])
+READ = {
+    "type": "function",
+    "function": {
+        "name": "read",
+        "parameters": {"properties": {"path": {"type": "string"}}, "required": ["path"]},
+    },
+}
+sessions: dict[str, list[Json]] = {}
+
+
+def send(**message: object) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def tell(session_id: str, kind: str, **more: object) -> None:
+    update = {"sessionUpdate": kind, **more}
+    send(method="session/update", params={"sessionId": session_id, "update": update})
+
+
+def say(session_id: str, role: str, words: str) -> None:
+    kind = "user_message_chunk" if role == "user" else "agent_message_chunk"
+    tell(session_id, kind, content={"type": "text", "text": words})
+
+
+def think(session_id: str) -> str:
+    """Return what the model says; words are told as they come."""
+    connection = HTTPConnection(URL.hostname or "", URL.port or 0)
+    body = {"messages": sessions[session_id], "tools": [READ], "stream": True, "model": "fake"}
+    connection.request("POST", f"{URL.path}/chat/completions", json.dumps(body))
+    words, called = "", ""
+    for line in connection.getresponse():
+        if not line.startswith(b"data: {"):
+            continue
+        delta = json.loads(line[6:])["choices"][0]["delta"]
+        for call in delta.get("tool_calls") or ():
+            called += call["function"].get("arguments") or ""
+        if delta.get("content"):
+            words += delta["content"]
+            say(session_id, "assistant", delta["content"])
+    if called:
+        tell(session_id, "tool_call", toolCallId="t1", title="Read", status="completed")
+        brought = Path(json.loads(called)["path"]).read_text(encoding="utf-8")
+        sessions[session_id].append({"role": "tool", "tool_call_id": "t1", "content": brought})
+        return think(session_id)
+    return words
+
+
+def prompt(session_id: str, blocks: list[Json]) -> Json:
+    words = "\n".join(block["text"] for block in blocks)
+    sessions[session_id].append({"role": "user", "content": words})
+    sessions[session_id].append({"role": "assistant", "content": think(session_id)})
+    save(session_id)
+    return {"stopReason": "end_turn"}
+
+
+def save(session_id: str) -> None:
+    (FOLDER / session_id).write_text(json.dumps(sessions[session_id]), encoding="utf-8")
+
+
+def bring_back(session_id: str) -> list[Json]:
+    kept = json.loads((FOLDER / session_id).read_text(encoding="utf-8"))
+    sessions[session_id] = [] if "forgets" in TRAITS else list(kept)
+    return kept
+
+
+def begin(said: list[Json]) -> Json:
+    session_id = f"s{len(list(FOLDER.iterdir())) + 1}"
+    sessions[session_id] = said
+    save(session_id)
+    return {"sessionId": session_id}
+
+
+def replay(session_id: str) -> Json:
+    for it in bring_back(session_id):
+        if it["role"] == "tool":
+            tell(session_id, "tool_call", toolCallId="t1", title="Read", status="completed")
+        else:
+            say(session_id, it["role"], it["content"])
+    return {}
+
+
+def greet() -> Json:
+    own = {name: {} for name in TRAITS - {"load", "forgets"}}
+    capabilities = {"loadSession": "load" in TRAITS, "sessionCapabilities": own}
+    info = {"name": "thinking", "version": "1"}
+    return {"protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info}
+
+
+def listed(cwd: str) -> Json:
+    return {"sessions": [{"sessionId": it.name, "cwd": cwd} for it in FOLDER.iterdir()]}
+
+
+def answer(method: str, params: Json) -> Json:
+    session_id = params.get("sessionId", "")
+    result: Json = {}
+    match method.removeprefix("session/"):
+        case "initialize":
+            result = greet()
+        case "new":
+            result = begin([])
+        case "fork":
+            result = begin(list(bring_back(session_id)))
+        case "prompt":
+            result = prompt(session_id, params["prompt"])
+        case "load":
+            result = replay(session_id)
+        case "resume":
+            bring_back(session_id)
+        case "list":
+            result = listed(params.get("cwd", "/"))
+        case "delete":
+            (FOLDER / session_id).unlink(missing_ok=True)
+        case _:
+            pass
+    return result
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request and "method" in request:
+            send(id=request["id"], result=answer(request["method"], request.get("params") or {}))
+
+
+main()
