@@ -72,6 +72,7 @@ def _run(spec: AgentSpec) -> Result | None:
             except BaseException:
                 # It ends the agents, which would go on else.
                 running.terminate()
+                running.wait()
                 raise
         return msgspec.json.decode(path.read_bytes(), type=Result) if path.is_file() else None
 
