@@ -1,7 +1,14 @@
-"""The official TypeScript SDK drives the whole lifecycle, and likes every message."""
+"""The official SDKs judge: before Rekindle and behind it, they like every message of it.
 
+Clients drive the whole lifecycle, while everything is killed; agents play the scenes of the
+example agent. The TypeScript SDK has version 1 and 2, the Python SDK version 1 alone. Scripts have
+processes of their own, where `acp` is the Python SDK, and not the client of `tests/support`.
+"""
+
+import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,15 +27,22 @@ AGENTS = {
 }
 
 
-def drive(script: str, agent: tuple[str, ...], folder: Path) -> None:
-    """Let a script drive Rekindle and the example agent."""
+def script(name: str) -> tuple[str | Path, ...]:
+    """Return the command that runs a script of one of the SDKs."""
+    if name.endswith(".py"):
+        return sys.executable, HERE / name
     node = shutil.which("node")
     assert node, "npm is here, but node is not"
+    return node, HERE / name
+
+
+def drive(client: str, agent: tuple[str | Path, ...], folder: Path) -> None:
+    """Let a script drive Rekindle and an agent."""
     pid_file = folder / "agent.pid"
-    behind = ("sh", "-c", f'echo $$ > {pid_file}; exec "$0" "$@"', *EXAMPLE_AGENT, *agent)
+    behind = ("sh", "-c", f'echo $$ > {pid_file}; exec "$0" "$@"', *agent)
     command = (*REKINDLE, "run", "--store", folder / "s.db", "--", *behind)
     done = subprocess.run(
-        [node, HERE / script, pid_file, *command],
+        [*script(client), pid_file, *command],
         cwd=folder,
         capture_output=True,
         check=False,
@@ -41,7 +55,7 @@ def drive(script: str, agent: tuple[str, ...], folder: Path) -> None:
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
 def test_a_client_of_version_1(agent: tuple[str, ...], tmp_path: Path) -> None:
-    drive("v1_client.mjs", agent, tmp_path)
+    drive("v1_client.mjs", (*EXAMPLE_AGENT, *agent), tmp_path)
 
 
 FORMS = {
@@ -55,9 +69,56 @@ FORMS = {
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", FORMS.values(), ids=FORMS.keys())
 def test_a_client_of_version_2(agent: tuple[str, ...], tmp_path: Path) -> None:
-    drive("v2_client.mjs", agent, tmp_path)
+    drive("v2_client.mjs", (*EXAMPLE_AGENT, *agent), tmp_path)
 
 
 @pytest.mark.usefixtures("sdk")
 def test_a_client_of_version_1_before_an_agent_of_version_2(tmp_path: Path) -> None:
-    drive("v1_client.mjs", ("--protocol", "2", "--only-v2", "--memory", "memory"), tmp_path)
+    agent = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2", "--memory", "memory")
+    drive("v1_client.mjs", agent, tmp_path)
+
+
+FORGETFUL: frozenset[str] = frozenset()
+LOADS = frozenset({"load"})
+COMPLETE = frozenset({"load", "list", "resume", "close", "fork", "delete"})
+# Every client before every agent once; every agent at least once with a memory, and without.
+PAIRS = (
+    ("v1_client.mjs", "v1_agent.mjs", COMPLETE),
+    ("v1_client.mjs", "v2_agent.mjs", FORGETFUL),
+    ("v1_client.mjs", "v1_agent.py", LOADS),
+    ("v2_client.mjs", "v1_agent.mjs", LOADS),
+    ("v2_client.mjs", "v2_agent.mjs", COMPLETE),
+    ("v2_client.mjs", "v1_agent.py", FORGETFUL),
+    ("v1_client.py", "v1_agent.mjs", FORGETFUL),
+    ("v1_client.py", "v2_agent.mjs", COMPLETE),
+    ("v1_client.py", "v1_agent.py", COMPLETE - {"delete"}),  # the SDK lets no agent offer it
+)
+
+
+@pytest.mark.parametrize(("client", "agent", "offers"), PAIRS)
+def test_a_client_before_an_agent(
+    client: str,
+    agent: str,
+    offers: frozenset[str],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    if ".mjs" in client + agent:
+        request.getfixturevalue("sdk")
+    memory = ("memory", ",".join(offers)) if offers else ()
+    drive(client, (*script(agent), "verdicts", *memory), tmp_path)
+    lines = (tmp_path / "verdicts").read_text(encoding="utf-8").splitlines()
+    verdicts = [tuple(json.loads(line)) for line in lines]
+    assert [wrong for _, wrong in verdicts if wrong] == []
+    assert {method for method, _ in verdicts} == asked_of(agent, offers)
+
+
+def asked_of(agent: str, offers: frozenset[str]) -> set[str]:
+    """Return the methods by which an agent is reached: all that it offers and is of use."""
+    if agent.startswith("v2"):
+        lifecycle = {"list", "resume", "close", "set_config_option"} | offers & {"delete", "fork"}
+    else:
+        unused = {"load"} if "resume" in offers else set[str]()
+        lifecycle = {"set_mode"} | offers - unused
+    session = {"new", "prompt", "cancel", "request_permission"} | lifecycle
+    return {"initialize", *(f"session/{name}" for name in session)}
