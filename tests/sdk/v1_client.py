@@ -1,7 +1,7 @@
 """The whole lifecycle, driven by the official Python SDK: `v1_client.py PID_FILE COMMAND …`.
 
 COMMAND is `rekindle run` before an agent that writes its process id to PID_FILE, and plays the
-scenes of the example agent. Everything is killed twice, and the agent alone once. Whatever is not
+scenes of the example agent. Everything is killed once, and the agent alone once. Whatever is not
 as it should be ends this with an error. The SDK has version 1 alone.
 """
 
@@ -95,7 +95,7 @@ class Editor:
             yield
         assert self.process.returncode in {0, -signal.SIGKILL}
         assert not self._complaints, self._complaints
-        assert len(self._updates) == self._sent_updates, "the SDK dropped updates"
+        assert self.number_of_updates == self._sent_updates, "the SDK dropped updates"
 
     def _hear(self, method: str | None, wrong: str | None) -> None:
         self._sent_updates += method == "session/update"
@@ -122,13 +122,13 @@ class Editor:
     # What a user does.
 
     async def prompt(self, session_id: str, words: str) -> tuple[str, list[Any]]:
-        start = len(self._updates)
+        start = self.number_of_updates
         answer = await self.agent.prompt(session_id, [acp.text_block(words)])
         return answer.stop_reason, self.updates(session_id, start)
 
     async def be_slow(self, session_id: str) -> asyncio.Task[tuple[str, list[Any]]]:
         """Begin a turn that does not end by itself."""
-        start = len(self._updates)
+        start = self.number_of_updates
         turn = asyncio.create_task(self.prompt(session_id, "Be slow"))
         async with asyncio.timeout(PATIENCE):
             while "cancel" not in said(self.updates(session_id, start)):
@@ -137,7 +137,7 @@ class Editor:
         return turn
 
     async def load(self, session_id: str) -> tuple[acp.LoadSessionResponse, list[Any]]:
-        start = len(self._updates)
+        start = self.number_of_updates
         answer = await self.agent.load_session(CWD, session_id)
         return answer, self.updates(session_id, start)
 
@@ -157,6 +157,10 @@ class Editor:
         words = said(updates)
         assert FIRST in words, words
         assert f"You sent {number} prompts before" in words, words
+
+    @property
+    def number_of_updates(self) -> int:
+        return len(self._updates)
 
     def updates(self, session_id: str, start: int) -> list[Any]:
         return [update for whose, update in self._updates[start:] if whose == session_id]
@@ -238,8 +242,8 @@ async def begin(editor: Editor) -> tuple[str, Shown]:
     ]
 
 
-async def come_back(editor: Editor, session_id: str, live: Shown) -> str:
-    """See that all of it is there, and that a fork goes its own way; return the fork's id."""
+async def come_back(editor: Editor, session_id: str, live: Shown) -> None:
+    """See that all of it is there."""
     [info] = await editor.listed()
     assert (info.session_id, info.cwd, info.title) == (session_id, CWD, FIRST)
     assert info.updated_at
@@ -250,36 +254,44 @@ async def come_back(editor: Editor, session_id: str, live: Shown) -> str:
     assert answer.modes.current_mode_id == "code"
     await editor.remembers(session_id, 3)
 
-    fork = await editor.agent.fork_session(session_id, CWD)
-    assert fork.session_id != session_id
-    await editor.remembers(fork.session_id, 4)
+
+async def fork(editor: Editor, session_id: str) -> str:
+    """See that a fork goes its own way; return its id."""
+    answer = await editor.agent.fork_session(session_id, CWD)
+    assert answer.session_id != session_id
+    await editor.remembers(answer.session_id, 4)
     _, again = await editor.load(session_id)
     assert [it["is"] for it in shown(again)].count(USER) == 4
     assert len(await editor.listed()) == 2
-    return fork.session_id
+    return answer.session_id
 
 
-async def end(editor: Editor, session_id: str, fork_id: str) -> None:
-    """Resume, have the agent killed alone, close, and delete."""
-    resumed = await editor.agent.resume_session(session_id, CWD)
-    assert resumed.modes
-    assert resumed.modes.current_mode_id == "code"
-    await editor.remembers(session_id, 4)
-
+async def lose_the_agent(editor: Editor, session_id: str) -> None:
+    """Have the agent killed in a turn: it has failed, and the next agent knows of it."""
     turn = await editor.be_slow(session_id)
     editor.kill_agent()
     await refused(turn, -32603)
-    await editor.remembers(session_id, 6)
+    await editor.remembers(session_id, 5)
 
+
+async def close_and_resume(editor: Editor, session_id: str) -> None:
+    """See that a closed session takes no prompts, until it is resumed without a word."""
     await editor.agent.close_session(session_id)
     await refused(editor.prompt(session_id, "Hello?"), -32002)
-    await editor.load(session_id)
-    await editor.remembers(session_id, 7)
+    start = editor.number_of_updates
+    resumed = await editor.agent.resume_session(session_id, CWD)
+    assert shown(editor.updates(session_id, start)) == []
+    assert resumed.modes
+    assert resumed.modes.current_mode_id == "code"
+    await editor.remembers(session_id, 6)
 
+
+async def delete(editor: Editor, session_id: str, left: str) -> None:
+    """See that a deleted session is gone, and that twice is as good as once."""
     await editor.delete(session_id)
     await editor.delete(session_id)
     await refused(editor.load(session_id), -32002)
-    assert [it.session_id for it in await editor.listed()] == [fork_id]
+    assert [it.session_id for it in await editor.listed()] == [left]
 
 
 async def main() -> None:
@@ -288,10 +300,11 @@ async def main() -> None:
         session_id, live = await begin(editor)
         editor.kill_everything()
     async with editor.connected():
-        fork_id = await come_back(editor, session_id, live)
-        editor.kill_everything()
-    async with editor.connected():
-        await end(editor, session_id, fork_id)
+        await come_back(editor, session_id, live)
+        fork_id = await fork(editor, session_id)
+        await lose_the_agent(editor, session_id)
+        await close_and_resume(editor, session_id)
+        await delete(editor, session_id, left=fork_id)
 
 
 asyncio.run(main())
