@@ -6,11 +6,14 @@ import { join } from "node:path";
 
 export class Conversations {
   #folder;
+  #notFound;
   #all = new Map();
   #open = new Set();
 
-  constructor(folder) {
+  /** `notFound` makes the error for a session that is not there. */
+  constructor(folder, notFound) {
     this.#folder = folder;
+    this.#notFound = notFound;
     if (!folder) return;
     mkdirSync(folder, { recursive: true });
     for (const name of readdirSync(folder).filter((it) => it.endsWith(".json"))) {
@@ -27,24 +30,25 @@ export class Conversations {
     return kept;
   }
 
-  /** Open a conversation that is remembered; undefined if none is. */
-  reopen(sessionId) {
-    const kept = this.#all.get(sessionId);
-    if (kept) this.#open.add(sessionId);
-    return kept;
+  /** Open a conversation that is remembered. */
+  reopen({ sessionId }) {
+    if (!this.#all.has(sessionId)) throw this.#notFound(sessionId);
+    this.#open.add(sessionId);
+    return this.#all.get(sessionId);
   }
 
-  /** Return an open conversation; undefined if it is not. */
-  opened(sessionId) {
-    return this.#open.has(sessionId) ? this.#all.get(sessionId) : undefined;
+  /** Return an open conversation. */
+  opened({ sessionId }) {
+    if (!this.#open.has(sessionId)) throw this.#notFound(sessionId);
+    return this.#all.get(sessionId);
   }
 
-  close(sessionId) {
+  close({ sessionId }) {
     this.#open.delete(sessionId);
   }
 
-  forget(sessionId) {
-    this.close(sessionId);
+  forget({ sessionId }) {
+    this.close({ sessionId });
     this.#all.delete(sessionId);
     if (this.#folder) rmSync(this.#path(sessionId), { force: true });
   }

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 Models = Mapping[str, type[BaseModel]]
 Verdict = Callable[[str | None, str | None], None]
 
+DROPPED = object()
 # The SDK has a model for it, but nothing that it would call, and logs that.
 UNANSWERED = "$/cancel_request"
 
@@ -89,7 +90,7 @@ def lost(value: object, parsed: object, path: str = "") -> str | None:
     """Say what a model has dropped or mended. What it adds are defaults."""
     match value, parsed:
         case dict(), dict():
-            pairs = [(key, inner, parsed.get(key)) for key, inner in value.items()]
+            pairs = [(key, inner, parsed.get(key, DROPPED)) for key, inner in value.items()]
         case list(), list() if len(value) == len(parsed):
             pairs = [(key, *both) for key, both in enumerate(zip(value, parsed, strict=True))]
         case _:

@@ -5,7 +5,9 @@ example agent. The TypeScript SDK has version 1 and 2, the Python SDK version 1 
 processes of their own, where `acp` is the Python SDK, and not the client of `tests/support`.
 """
 
+import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -78,31 +80,39 @@ def test_a_client_of_version_1_before_an_agent_of_version_2(tmp_path: Path) -> N
     drive("v1_client.mjs", agent, tmp_path)
 
 
-FORGETFUL: frozenset[str] = frozenset()
-LOADS = frozenset({"load"})
-COMPLETE = frozenset({"load", "list", "resume", "close", "fork", "delete"})
-PAIRS = (
-    ("v1_client.mjs", "v1_agent.mjs", COMPLETE),
-    ("v2_client.mjs", "v1_agent.mjs", LOADS),
-    ("v2_client.mjs", "v1_agent.py", COMPLETE - {"delete"}),  # the SDK lets no agent offer it
-    ("v2_client.mjs", "v2_agent.mjs", FORGETFUL),
-    ("v1_client.py", "v1_agent.py", FORGETFUL),
-    ("v1_client.py", "v2_agent.mjs", COMPLETE),
+LIFECYCLES = {
+    "forgetful": frozenset[str](),
+    "loads": frozenset({"load"}),
+    "resumes": frozenset({"resume"}),
+    "forks": frozenset({"fork", "close"}),
+    "complete": frozenset({"load", "list", "resume", "close", "fork", "delete"}),
+}
+# Each takes some seconds. REKINDLE_SDKS=all takes every client before every agent.
+ALL = list(
+    itertools.product(
+        ("v1_client.mjs", "v2_client.mjs", "v1_client.py"),
+        ("v1_agent.mjs", "v2_agent.mjs", "v1_agent.py"),
+        LIFECYCLES,
+    )
 )
+SOME = [
+    ("v1_client.mjs", "v1_agent.mjs", "complete"),
+    ("v2_client.mjs", "v1_agent.mjs", "loads"),
+    ("v2_client.mjs", "v1_agent.py", "complete"),
+    ("v2_client.mjs", "v2_agent.mjs", "forgetful"),
+    ("v1_client.py", "v1_agent.py", "forgetful"),
+    ("v1_client.py", "v2_agent.mjs", "complete"),
+]
+PAIRS = ALL if os.environ.get("REKINDLE_SDKS") == "all" else SOME
 
 
-@pytest.mark.parametrize(
-    ("client", "agent", "offers"), PAIRS, ids=[f"{client}-{agent}" for client, agent, _ in PAIRS]
-)
+@pytest.mark.parametrize(("client", "agent", "lifecycle"), PAIRS)
 def test_sdks_before_and_behind(
-    client: str,
-    agent: str,
-    offers: frozenset[str],
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
+    client: str, agent: str, lifecycle: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if ".mjs" in client + agent:
         request.getfixturevalue("sdk")
+    offers = offered_by(agent, lifecycle)
     memory = ("memory", ",".join(sorted(offers))) if offers else ()
     drive(client, (*script(agent), "verdicts", *memory), tmp_path)
     lines = (tmp_path / "verdicts").read_text(encoding="utf-8").splitlines()
@@ -111,12 +121,16 @@ def test_sdks_before_and_behind(
     assert {method for method, _ in verdicts} == asked_of(agent, offers)
 
 
+def offered_by(agent: str, lifecycle: str) -> frozenset[str]:
+    """Return what an agent offers; the Python SDK lets none offer to delete."""
+    return LIFECYCLES[lifecycle] - ({"delete"} if agent.endswith(".py") else set[str]())
+
+
 def asked_of(agent: str, offers: frozenset[str]) -> set[str]:
-    """Return the methods by which an agent is reached: all that it offers and is of use."""
+    """Return all methods by which an agent is reached: what it offers, as far as it is of use."""
     if agent.startswith("v2"):
-        lifecycle = {"list", "resume", "close", "set_config_option"} | offers & {"delete", "fork"}
+        own = {"list", "resume", "close", "set_config_option"} | offers & {"delete", "fork"}
     else:
-        unused = {"load"} if "resume" in offers else set[str]()
-        lifecycle = {"set_mode"} | offers - unused
-    session = {"new", "prompt", "cancel", "request_permission"} | lifecycle
-    return {"initialize", *(f"session/{name}" for name in session)}
+        own = {"set_mode"} | offers - ({"load"} if "resume" in offers else set[str]())
+    names = {"new", "prompt", "cancel", "request_permission"} | own
+    return {"initialize", *(f"session/{name}" for name in names)}

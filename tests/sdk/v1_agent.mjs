@@ -13,7 +13,7 @@ import { Turn } from "./turn.mjs";
 
 const [verdicts, memory, offered = ""] = process.argv.slice(2);
 const { agent: asked, client: asks } = acp.methods;
-const conversations = new Conversations(memory);
+const conversations = new Conversations(memory, acp.RequestError.sessionNotFound);
 const turns = new Map();
 
 const PROTOCOL = {
@@ -47,20 +47,12 @@ const DIALECT = {
 const MODES = ["ask", "code"].map((id) => ({ id, name: id }));
 const modes = ({ mode }) => ({ modes: { currentModeId: mode, availableModes: MODES } });
 
-function found(kept, sessionId) {
-  if (!kept) throw acp.RequestError.sessionNotFound(sessionId);
-  return kept;
-}
-
-const opened = ({ sessionId }) => found(conversations.opened(sessionId), sessionId);
-const reopened = ({ sessionId }) => found(conversations.reopen(sessionId), sessionId);
-
 async function tell(client, { sessionId }, update) {
   await client.notify(asks.session.update, { sessionId, update });
 }
 
 async function prompt({ params, client }) {
-  const kept = opened(params);
+  const kept = conversations.opened(params);
   const { sessionId } = kept;
   kept.prompts.push(params.prompt);
   for (const content of params.prompt) {
@@ -76,7 +68,7 @@ async function prompt({ params, client }) {
 }
 
 async function setMode({ params, client }) {
-  const kept = opened(params);
+  const kept = conversations.opened(params);
   kept.mode = params.modeId;
   conversations.keep(kept);
   await tell(client, kept, { sessionUpdate: "current_mode_update", currentModeId: kept.mode });
@@ -85,22 +77,22 @@ async function setMode({ params, client }) {
 
 const LIFECYCLE = {
   async load({ params, client }) {
-    const kept = reopened(params);
+    const kept = conversations.reopen(params);
     for (const update of kept.updates) await tell(client, kept, update);
     return modes(kept);
   },
-  resume: ({ params }) => modes(reopened(params)),
+  resume: ({ params }) => modes(conversations.reopen(params)),
   list: ({ params }) => ({ sessions: conversations.listed(params.cwd) }),
   fork({ params }) {
-    const kept = conversations.begin(params.cwd, reopened(params));
+    const kept = conversations.begin(params.cwd, conversations.reopen(params));
     return { sessionId: kept.sessionId, ...modes(kept) };
   },
   close({ params }) {
-    conversations.close(opened(params).sessionId);
+    conversations.close(params);
     return {};
   },
   delete({ params }) {
-    conversations.forget(params.sessionId);
+    conversations.forget(params);
     return {};
   },
 };

@@ -15,7 +15,7 @@ import { Turn } from "./turn.mjs";
 
 const [verdicts, memory, offered = ""] = process.argv.slice(2);
 const { agent: asked, client: asks } = acp.methods;
-const conversations = new Conversations(memory);
+const conversations = new Conversations(memory, acp.RequestError.sessionNotFound);
 const turns = new Map();
 
 const PROTOCOL = {
@@ -66,14 +66,6 @@ const config = ({ mode: currentValue }) => ({
   ],
 });
 
-function found(kept, sessionId) {
-  if (!kept) throw acp.RequestError.sessionNotFound(sessionId);
-  return kept;
-}
-
-const opened = ({ sessionId }) => found(conversations.opened(sessionId), sessionId);
-const reopened = ({ sessionId }) => found(conversations.reopen(sessionId), sessionId);
-
 async function tell(client, { sessionId }, update) {
   await client.notify(asks.session.update, { sessionId, update });
 }
@@ -81,7 +73,7 @@ async function tell(client, { sessionId }, update) {
 const state = (name, details) => ({ sessionUpdate: "state_update", state: name, ...details });
 
 function prompt({ params, client }) {
-  const kept = opened(params);
+  const kept = conversations.opened(params);
   const messageId = randomUUID();
   kept.prompts.push(params.prompt);
   run(kept, messageId, client);
@@ -112,7 +104,7 @@ async function run(kept, messageId, client) {
 }
 
 async function resume({ params, client }) {
-  const kept = reopened(params);
+  const kept = conversations.reopen(params);
   const again = params.replayFrom ? kept.updates : [];
   for (const update of [...again, state("idle")]) await tell(client, kept, update);
   return config(kept);
@@ -120,11 +112,11 @@ async function resume({ params, client }) {
 
 const LIFECYCLE = {
   fork({ params }) {
-    const kept = conversations.begin(params.cwd, reopened(params));
+    const kept = conversations.begin(params.cwd, conversations.reopen(params));
     return { sessionId: kept.sessionId, ...config(kept) };
   },
   delete({ params }) {
-    conversations.forget(params.sessionId);
+    conversations.forget(params);
     return {};
   },
 };
@@ -145,11 +137,11 @@ const app = acp
   .onRequest(asked.session.list, ({ params }) => ({ sessions: conversations.listed(params.cwd) }))
   .onRequest(asked.session.resume, resume)
   .onRequest(asked.session.close, ({ params }) => {
-    conversations.close(params.sessionId);
+    conversations.close(params);
     return {};
   })
   .onRequest(asked.session.setConfigOption, ({ params }) => {
-    const kept = opened(params);
+    const kept = conversations.opened(params);
     kept.mode = params.value;
     conversations.keep(kept);
     return config(kept);
