@@ -1,13 +1,11 @@
 // A connection to an agent through the official SDK, which must like every message of it.
-//
-// The SDK checks what it hands on, and mends or drops much without a word. So all that comes
-// is also held to the SDK's own schemas before: nothing may be wrong, mended or unknown.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
+import { Judge, tap } from "./judging.mjs";
 
 const PATIENCE = 20_000;
 
@@ -19,23 +17,21 @@ const complaints = [];
 console.error = (...words) => complaints.push(words.map((it) => JSON.stringify(it)).join(" "));
 
 export class Connection {
-  /**
-   * `protocol` is `{ acp, zod, results, notifications, requests }`: a version of the SDK, its
-   * schemas, and their names by method.
-   */
-  constructor(protocol, command) {
-    this.protocol = protocol;
+  /** `protocol` is a version of the SDK, `acp`, and what a judge of it has to know. */
+  constructor(protocol, pidFile, command) {
+    this.acp = protocol.acp;
+    this.judge = new Judge(protocol);
+    this.pidFile = pidFile;
     this.updates = [];
     this.handled = 0;
     this.permit = undefined;
-    this.asked = new Map();
     this.waiting = new Set();
     this.process = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
     this.sdk = this.app().connect(this.stream());
   }
 
   app() {
-    const { client, methods } = this.protocol.acp;
+    const { client, methods } = this.acp;
     return client({ name: "rekindle-tests" })
       .onRequest(methods.client.session.requestPermission, async ({ params }) => {
         assert(this.permit, "permission was asked for unexpectedly");
@@ -48,40 +44,21 @@ export class Connection {
 
   stream() {
     const { stdin, stdout } = this.process;
-    const { ndJsonStream } = this.protocol.acp;
+    const { ndJsonStream } = this.acp;
     const wire = ndJsonStream(Writable.toWeb(stdin), Readable.toWeb(stdout));
-    const sent = tap((message) => this.note(message));
+    const sent = tap((message) => this.judge.note(message));
     sent.readable.pipeTo(wire.writable).catch(() => {}); // it is killed at times
     return {
       writable: sent.writable,
-      readable: wire.readable.pipeThrough(tap((message) => this.judge(message))),
+      readable: wire.readable.pipeThrough(tap((message) => this.hear(message))),
     };
   }
 
-  note(message) {
-    if (message.method && "id" in message) this.asked.set(message.id, message.method);
-  }
-
-  judge(message) {
-    const { results, notifications, requests } = this.protocol;
-    if (message.method) {
-      const names = "id" in message ? requests : notifications;
-      this.hold(message, names[message.method], message.params);
-    } else {
-      const method = this.asked.get(message.id);
-      this.asked.delete(message.id);
-      if ("result" in message) this.hold(message, results[method], message.result);
-    }
+  hear(message) {
+    const { wrong } = this.judge.judge(message);
+    if (wrong) complaints.push(`${wrong} in ${JSON.stringify(message)}`);
     if (message.method === "session/update") this.updates.push(message.params);
     for (const wake of this.waiting) wake();
-  }
-
-  hold(message, name, value) {
-    const parsed = this.protocol.zod[name]?.safeParse(value);
-    const wrong = parsed?.success
-      ? lost(value, parsed.data)
-      : (parsed?.error.message ?? "nothing that is known");
-    if (wrong) complaints.push(`${wrong} in ${JSON.stringify(message)}`);
   }
 
   request(method, params) {
@@ -128,11 +105,16 @@ export class Connection {
     this.check();
   }
 
+  /** Kill the agent alone. */
+  killAgent() {
+    process.kill(Number(readFileSync(this.pidFile, "utf8")), "SIGKILL");
+  }
+
   /** Kill Rekindle and the agent. */
-  async kill(pidFile) {
+  async kill() {
     const gone = once(this.process, "exit");
     this.process.kill("SIGKILL");
-    process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+    this.killAgent();
     await soon(gone, "the kill");
     this.check();
   }
@@ -144,39 +126,10 @@ export class Connection {
   }
 }
 
-function tap(look) {
-  return new TransformStream({
-    transform(message, controller) {
-      look(message);
-      controller.enqueue(message);
-    },
-  });
-}
-
-/** Tell what a schema has dropped or mended. What it adds are defaults. */
-function lost(value, parsed, path = "") {
-  if (value === null || typeof value !== "object") {
-    return value === parsed ? undefined : `${path} was mended`;
-  }
-  if (parsed === null || typeof parsed !== "object") return `${path} was dropped`;
-  if (Array.isArray(value) && value.length !== parsed.length) return `${path} was cut`;
-  for (const [key, inner] of Object.entries(value)) {
-    const wrong = lost(inner, parsed[key], `${path}/${key}`);
-    if (wrong) return wrong;
-  }
-  return undefined;
-}
-
 async function soon(promise, what) {
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`${what} takes too long`)), PATIENCE);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-/** Return the schemas of the SDK, which it does not export. */
-export function schemas(version) {
-  const folder = "./node_modules/@agentclientprotocol/sdk/dist";
-  return import(`${folder}/${version}/unstable/schema/zod.gen.js`);
 }

@@ -2,17 +2,19 @@
 //
 //     node v1_client.mjs PID_FILE COMMAND …
 //
-// COMMAND is `rekindle run` before the example agent, which writes its process id to PID_FILE.
-// Everything is killed twice. Whatever is not as it should be ends this with an error.
+// COMMAND is `rekindle run` before an agent that writes its process id to PID_FILE, and plays the
+// scenes of the example agent. Everything is killed twice, and the agent alone once. Whatever is not as it should be ends this with an error.
 
 import assert from "node:assert/strict";
 import * as acp from "@agentclientprotocol/sdk/unstable";
-import { Connection, CWD, schemas, text } from "./connection.mjs";
+import { Connection, CWD, text } from "./connection.mjs";
+import { schemas } from "./judging.mjs";
 
 const [pidFile, ...command] = process.argv.slice(2);
 const { agent } = acp.methods;
 const OPEN = { cwd: CWD, mcpServers: [] };
 const FIRST = "Please think, plan, read and edit";
+const QUESTION = "What did I say first? How many prompts were there?";
 const MARKS = new Set(["available_commands_update", "session_info_update", "current_mode_update"]);
 
 const PROTOCOL = {
@@ -38,7 +40,7 @@ const PROTOCOL = {
 };
 
 async function connect() {
-  const connection = new Connection(PROTOCOL, command);
+  const connection = new Connection(PROTOCOL, pidFile, command);
   const answer = await connection.request(agent.initialize, {
     protocolVersion: 1,
     clientCapabilities: {},
@@ -99,10 +101,21 @@ const said = (updates) =>
     .map((it) => it.text)
     .join("");
 
-async function remembers(connection, sessionId) {
-  const { stopReason, updates } = await prompt(connection, sessionId, "What did I say first?");
+/** See that the agent knows the first prompt, and how many there were. */
+async function remembers(connection, sessionId, number) {
+  const { stopReason, updates } = await prompt(connection, sessionId, QUESTION);
   assert.equal(stopReason, "end_turn");
-  assert(said(updates).includes(FIRST), `it does not remember: ${said(updates)}`);
+  for (const words of [FIRST, `You sent ${number} prompts before`]) {
+    assert(said(updates).includes(words), `it does not remember: ${said(updates)}`);
+  }
+}
+
+/** Begin a turn that does not end by itself; return its `end`. */
+async function beSlow(connection, sessionId) {
+  const from = connection.updates.length;
+  const end = prompt(connection, sessionId, "Be slow");
+  await connection.until(sessionId, (it) => it.content?.text.includes("cancel"), "words", from);
+  return { end };
 }
 
 // A new session, a turn with a question for permission, a mode, and a turn that is cancelled.
@@ -127,14 +140,10 @@ for (const kind of ["agent_thought_chunk", "plan", "tool_call", "tool_call_updat
 await connection.until(sessionId, (it) => it.sessionUpdate === "session_info_update", "a title");
 
 await connection.request(agent.session.setMode, { sessionId, modeId: "code" });
-const isMode = (it) => it.sessionUpdate === "current_mode_update" && it.currentModeId === "code";
-await connection.until(sessionId, isMode, "the mode");
 
-let from = connection.updates.length;
-const slow = prompt(connection, sessionId, "Be slow");
-await connection.until(sessionId, (it) => it.content?.text.includes("cancel"), "words", from);
+const slow = await beSlow(connection, sessionId);
 await connection.notify(agent.session.cancel, { sessionId });
-const cancelled = await slow;
+const cancelled = await slow.end;
 assert.equal(cancelled.stopReason, "cancelled");
 
 // Cancelled while it asks for permission.
@@ -156,7 +165,7 @@ const live = turns.flatMap(([words, { updates }]) => [
   user(words),
   ...shown(updates).filter((it) => !isUser(it)),
 ]);
-await connection.kill(pidFile);
+await connection.kill();
 
 // All of it is there again.
 connection = await connect();
@@ -169,31 +178,37 @@ assert(!Number.isNaN(Date.parse(info.updatedAt)));
 const loaded = await load(connection, sessionId);
 assert.deepEqual(shown(loaded.updates), live);
 assert.equal(loaded.answer.modes.currentModeId, "code");
-await remembers(connection, sessionId);
+await remembers(connection, sessionId, 3);
 
 // A fork goes its own way.
 const fork = await connection.request(agent.session.fork, { sessionId, ...OPEN });
 assert.notEqual(fork.sessionId, sessionId);
-await remembers(connection, fork.sessionId);
+await remembers(connection, fork.sessionId, 4);
 const again = await load(connection, sessionId);
 assert.equal(shown(again.updates).filter(isUser).length, turns.length + 1);
 assert.equal((await listed(connection)).length, 2);
-await connection.kill(pidFile);
+await connection.kill();
 
 // Resumed without a word.
 connection = await connect();
-from = connection.updates.length;
+const from = connection.updates.length;
 const resumed = await connection.request(agent.session.resume, { sessionId, ...OPEN });
 assert.equal(resumed.modes.currentModeId, "code");
 assert.deepEqual(shown(connection.of(sessionId, from)), []);
-await remembers(connection, sessionId);
+await remembers(connection, sessionId, 4);
+
+// The agent alone is killed in a turn: the turn has failed, and the next agent knows of it.
+const { end } = await beSlow(connection, sessionId);
+connection.killAgent();
+await assert.rejects(end, { code: -32603 });
+await remembers(connection, sessionId, 6);
 
 // Closed: no prompts, until it is loaded again.
 await connection.request(agent.session.close, { sessionId });
 const late = { sessionId, prompt: [text("Hello?")] };
 await connection.refused(agent.session.prompt, late, -32002);
 await load(connection, sessionId);
-await remembers(connection, sessionId);
+await remembers(connection, sessionId, 7);
 
 // Deleted: gone, and twice is as good as once.
 await connection.request(agent.session.delete, { sessionId });

@@ -2,16 +2,18 @@
 //
 //     node v2_client.mjs PID_FILE COMMAND …
 //
-// COMMAND is `rekindle run` before the example agent, which writes its process id to PID_FILE.
-// Everything is killed twice. Whatever is not as it should be ends this with an error.
+// COMMAND is `rekindle run` before an agent that writes its process id to PID_FILE, and plays the
+// scenes of the example agent. Everything is killed twice, and the agent alone once. Whatever is not as it should be ends this with an error.
 
 import assert from "node:assert/strict";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2/unstable";
-import { Connection, CWD, schemas, text } from "./connection.mjs";
+import { Connection, CWD, text } from "./connection.mjs";
+import { schemas } from "./judging.mjs";
 
 const [pidFile, ...command] = process.argv.slice(2);
 const { agent } = acp.methods;
 const FIRST = "Please think, plan, read and edit";
+const QUESTION = "What did I say first? How many prompts were there?";
 const CURSORS = ["_rekindle_message", "_rekindle_turns", "_rekindle_seq"];
 
 const PROTOCOL = {
@@ -36,7 +38,7 @@ const PROTOCOL = {
 };
 
 async function connect() {
-  const connection = new Connection(PROTOCOL, command);
+  const connection = new Connection(PROTOCOL, pidFile, command);
   const answer = await connection.request(agent.initialize, {
     protocolVersion: 2,
     info: { name: "rekindle-tests", version: "1" },
@@ -124,10 +126,19 @@ const said = (updates) =>
 const states = (updates) =>
   updates.filter((it) => it.sessionUpdate === "state_update").map((it) => it.state);
 
-async function remembers(connection, sessionId) {
-  const turn = await prompt(connection, sessionId, "What did I say first?");
-  assert.equal(turn.stopReason, "end_turn");
-  assert(said(turn.updates).includes(FIRST), `it does not remember: ${said(turn.updates)}`);
+/** See that the agent knows the first prompt, and how many there were. */
+async function remembers(connection, sessionId, number) {
+  const { stopReason, updates } = await prompt(connection, sessionId, QUESTION);
+  assert.equal(stopReason, "end_turn");
+  for (const words of [FIRST, `You sent ${number} prompts before`]) {
+    assert(said(updates).includes(words), `it does not remember: ${said(updates)}`);
+  }
+}
+
+/** Begin a turn that does not end by itself. */
+async function beSlow(connection, sessionId) {
+  const turn = await begin(connection, sessionId, "Be slow");
+  await connection.until(sessionId, (it) => said([it]).includes("cancel"), "words", turn.from);
   return turn;
 }
 
@@ -160,8 +171,7 @@ const value = { configId: mode.configId, type: "id", value: "code" };
 const set = await connection.request(agent.session.setConfigOption, { sessionId, ...value });
 assert.equal(modeOf(set.configOptions).currentValue, "code");
 
-const slow = await begin(connection, sessionId, "Be slow");
-await connection.until(sessionId, (it) => said([it]).includes("cancel"), "words", slow.from);
+const slow = await beSlow(connection, sessionId);
 await connection.notify(agent.session.cancel, { sessionId });
 const cancelled = await ended(connection, sessionId, slow);
 assert.equal(cancelled.stopReason, "cancelled");
@@ -179,7 +189,7 @@ await connection.refused("session/load", { sessionId, cwd: CWD, mcpServers: [] }
 await connection.refused("session/set_mode", { sessionId, modeId: "ask" }, -32601);
 
 const live = [turn, cancelled, unanswered].flatMap(({ updates }) => shown(updates));
-await connection.kill(pidFile);
+await connection.kill();
 
 // All of it is there again, from the start.
 connection = await connect();
@@ -215,30 +225,37 @@ for (const cursor of [
   const params = { sessionId, cwd: CWD, replayFrom: cursor };
   await connection.refused(agent.session.resume, params, -32602);
 }
-await remembers(connection, sessionId);
+await remembers(connection, sessionId, 3);
 
 // A fork goes its own way.
 const fork = await connection.request(agent.session.fork, { sessionId, cwd: CWD });
 assert.notEqual(fork.sessionId, sessionId);
-await remembers(connection, fork.sessionId);
+await remembers(connection, fork.sessionId, 4);
 const again = await resume(connection, sessionId, { type: "start" });
 assert.equal(shown(again.updates).filter((it) => it.is === "user_message").length, 4);
 assert.equal((await listed(connection)).length, 2);
-await connection.kill(pidFile);
+await connection.kill();
 
 // Resumed without a word.
 connection = await connect();
 const resumed = await resume(connection, sessionId);
 assert.deepEqual(shown(resumed.updates), []);
 assert.equal(modeOf(resumed.answer.configOptions).currentValue, "code");
-await remembers(connection, sessionId);
+await remembers(connection, sessionId, 4);
+
+// The agent alone is killed in a turn: the turn has failed, and the next agent knows of it.
+const failing = await beSlow(connection, sessionId);
+connection.killAgent();
+const failed = await ended(connection, sessionId, failing);
+assert.equal(failed.stopReason, "error");
+await remembers(connection, sessionId, 6);
 
 // Closed: no prompts, until it is resumed.
 await connection.request(agent.session.close, { sessionId });
 const late = { sessionId, prompt: [text("Hello?")] };
 await connection.refused(agent.session.prompt, late, -32002);
 await resume(connection, sessionId);
-await remembers(connection, sessionId);
+await remembers(connection, sessionId, 7);
 
 // Deleted: gone, and twice is as good as once.
 await connection.request(agent.session.delete, { sessionId });

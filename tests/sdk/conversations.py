@@ -1,0 +1,68 @@
+"""What an agent remembers: conversations, each in a file if there is a folder for them."""
+
+import json
+import uuid
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Conversation:
+    """One session: the blocks of each prompt as texts, and every update of it."""
+
+    cwd: str
+    session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    mode: str = "ask"
+    prompts: list[list[str]] = field(default_factory=list)
+    updates: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Conversations:
+    """All that an agent remembers, and what of it is open."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._open: set[str] = set()
+        self._all: dict[str, Conversation] = {}
+        if folder:
+            folder.mkdir(exist_ok=True)
+            kept = [Conversation(**json.loads(path.read_bytes())) for path in folder.glob("*.json")]
+            self._all = {it.session_id: it for it in kept}
+
+    def begin(self, conversation: Conversation) -> Conversation:
+        """Keep a new conversation, and have it open."""
+        self._open.add(conversation.session_id)
+        self.keep(conversation)
+        return conversation
+
+    def fork(self, conversation: Conversation, cwd: str) -> Conversation:
+        """Return a copy that goes its own way."""
+        copy = Conversation(**json.loads(json.dumps(asdict(conversation))))
+        return self.begin(replace(copy, cwd=cwd, session_id=str(uuid.uuid4())))
+
+    def reopen(self, session_id: str) -> Conversation | None:
+        """Open a conversation that is remembered."""
+        if session_id in self._all:
+            self._open.add(session_id)
+        return self.opened(session_id)
+
+    def opened(self, session_id: str) -> Conversation | None:
+        """Return an open conversation."""
+        return self._all[session_id] if session_id in self._open else None
+
+    def close(self, session_id: str) -> None:
+        """Have a conversation open no more."""
+        self._open.discard(session_id)
+
+    def listed(self, cwd: str | None) -> list[Conversation]:
+        """Return those of a folder, or all."""
+        return [it for it in self._all.values() if cwd in (None, it.cwd)]
+
+    def keep(self, conversation: Conversation) -> None:
+        """Keep a conversation as it is now, whenever this process is killed."""
+        self._all[conversation.session_id] = conversation
+        if self._folder:
+            unfinished = self._folder / f"{conversation.session_id}.new"
+            unfinished.write_text(json.dumps(asdict(conversation)), encoding="utf-8")
+            unfinished.replace(unfinished.with_suffix(".json"))
