@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rekindle.check.judges.updates import is_absolute, is_id, is_time
+from rekindle.check.judges.updates import has_zone, is_absolute, is_id, is_time
 from rekindle.check.traffic import Answer, Json
 from rekindle.check.verdicts import Fault
 from rekindle.wire.envelope import METHOD_NOT_FOUND, rows, table
@@ -89,7 +89,7 @@ def not_an_object(answer: Answer, *, or_null: bool = False) -> Iterator[Fault]:
 def not_refused(answer: Answer, code: int | None = None, what: str = "it") -> Iterator[Fault]:
     """Judge an answer that has to be an error, with that code if one is given."""
     if not answer.is_refused:
-        yield Fault(f"{what} is not refused: {answer.in_words()}", answer.lines)
+        yield Fault(f"{what} is not refused with an error: {answer.in_words()}", answer.lines)
     elif code is not None and answer.code != code:
         words = f"{what} is refused with {answer.code}, and not with {code}"
         yield Fault(words, answer.lines)
@@ -97,7 +97,9 @@ def not_refused(answer: Answer, code: int | None = None, what: str = "it") -> It
 
 def not_there(answer: Answer) -> Iterator[Fault]:
     """Judge a method that has to be there, whatever else it says."""
-    if answer.is_refused and answer.code == METHOD_NOT_FOUND:
+    if answer.line is None:
+        yield Fault(f"{answer.request.method} is advertised: {answer.in_words()}", answer.lines)
+    elif answer.code == METHOD_NOT_FOUND:
         yield Fault(f"{answer.request.method} is advertised, and is not there", answer.lines)
 
 
@@ -135,12 +137,13 @@ def _bad_entry(entry: Json) -> Iterator[str]:
         yield "a session in the list has `additionalDirectories` that are not absolute paths"
 
 
-def bad_times(answer: Answer) -> Iterator[Fault]:
+def bad_times(answer: Answer, protocol: int) -> Iterator[Fault]:
     """Find times in a list that are none, or have no zone."""
     for entry in map(table, rows(answer.result.get("sessions"))):
         time = entry.get("updatedAt")
-        if time is not None and not is_time(time, with_zone=True):
-            yield Fault(f"`updatedAt` is {time!r}: no time with a zone", answer.lines)
+        if time is not None and not (is_time(time, protocol) and has_zone(time)):
+            form = "ISO 8601 with a zone" if protocol == 1 else "RFC 3339"
+            yield Fault(f"`updatedAt` is {time!r}: no time of {form}", answer.lines)
 
 
 def bad_options(options: Sequence[Json], answer: Answer, protocol: int) -> Iterator[Fault]:
