@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from faults import Fault, FaultyPeer, kind_of, told
 
-from examining import examined, example, failed, reasons
+from examining import examined, failed, reasons
 from rekindle.check import Report, Verdict, examiner
 from rekindle.check.traffic import Line
 
@@ -146,8 +146,25 @@ def test_a_prompt_that_is_not_taken_up_is_not_judged(
     assert verdicts["close.cancels"].verdict is Verdict.SKIPPED
 
 
-def test_a_turn_that_is_over_by_itself_is_not_judged(tmp_path: Path) -> None:
-    report = examined(example(tmp_path), tmp_path, only=("cancel",), long_prompt="hello")
+def test_a_turn_that_is_over_by_itself_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def says_nothing(message: Json, *_: object) -> Any:  # noqa: ANN401
+        if kind_of(message) is None:
+            yield message
+
+    report = play(says_nothing, tmp_path, monkeypatch, only=("cancel",), long_prompt="hello")
     verdicts = {it.requirement.name: it for it in report.findings}
     assert verdicts["cancel.ends"].verdict is Verdict.SKIPPED
     assert "--long-prompt" in verdicts["cancel.ends"].words
+
+
+def test_version_2_may_have_no_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+        if asked is not None and asked.method == "initialize" and "result" in message:
+            message["result"]["capabilities"] = {}
+        yield message
+
+    report = play(fault, tmp_path, monkeypatch, protocol=2)
+    assert report.obstacle == "it has no sessions: `capabilities.session` is left out"
+    assert failed(report) == set(), reasons(report)

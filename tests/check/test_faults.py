@@ -272,6 +272,67 @@ FAULTS: dict[str, Fault | tuple[Fault, int]] = {
 }
 
 
+def endless(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    """Have another page, and another one, with nothing on it."""
+    if asked is not None and asked.method == LIST and "error" not in message:
+        message["result"]["nextCursor"] = f"after {asked.params.get('cursor', 'the first')}"
+    if asked is not None and str(asked.params.get("cursor", "")).startswith("after"):
+        allow(message)
+        message["result"] |= {"sessions": [], "nextCursor": f"after {asked.params['cursor']}"}
+    yield message
+
+
+def without_second_page(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    if asked is not None and asked.method == LIST and "error" not in message:
+        message["result"]["nextCursor"] = "broken"
+    yield message
+
+
+def lower_than_its_own(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    if asked is not None and asked.params.get("protocolVersion") == examiner.HIGHEST_VERSION:
+        message["result"]["protocolVersion"] = 1
+    yield message
+
+
+def two_turns_only(message: Json, _: Line | None, peer: FaultyPeer) -> Any:  # noqa: ANN401
+    """Tell two of the user's turns again, and none that was had after that."""
+    if "user_message" in (kind_of(message) or "") and is_replaying(peer):
+        asked = next(it for it in reversed(peer.lines) if it.method in {LOAD, RESUME})
+        lines = peer.lines[peer.lines.index(asked) :]
+        if len([it for it in lines if it.kind == kind_of(message)]) > 1:
+            return
+    yield message
+
+
+def refused_cancel(message: Json) -> Json:
+    if message.get("result") == {"stopReason": "cancelled"}:
+        refuse(message)
+    return message
+
+
+def mute_about_signing_in(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    if asked is not None and asked.method == "initialize":
+        result(authMethods=[AUTH])(message)
+    if asked is None or asked.method != "auth/login":
+        yield message
+
+
+RELATIVE: Json = {"type": "diff", "path": "notes.txt", "oldText": None, "newText": "x"}
+MORE_FAULTS: list[tuple[str, int, Fault]] = [
+    ("turn.works", 1, drop(is_answer_to(PROMPT))),
+    ("turn.works", 1, answer(PROMPT, refuse_with(-32602))),
+    ("cancel.ends", 1, lambda it, *_: iter([refused_cancel(it)])),
+    ("greeting.higher", 2, lower_than_its_own),
+    ("list.pages", 1, endless),
+    ("list.pages", 2, without_second_page),
+    ("replay.goes-on", 1, two_turns_only),
+    ("resume.goes-on", 1, two_turns_only),
+    ("wire.tool-calls", 1, update("tool_call_update", put(content=[RELATIVE]))),
+    ("wire.capabilities", 1, after(NEW, told("notice", title="Beware", severity="info"))),
+    ("greeting.login", 2, mute_about_signing_in),
+]
+
+
 def is_question(message: Json) -> bool:
     return message.get("method") == "session/request_permission"
 
@@ -282,7 +343,7 @@ def cases() -> list[tuple[str, int, Fault]]:
         fault = FAULTS[it.name]
         made, *only = fault if isinstance(fault, tuple) else (fault,)
         found += [(it.name, version, made) for version in only or it.versions]
-    return found
+    return found + MORE_FAULTS
 
 
 def test_every_requirement_has_a_fault() -> None:

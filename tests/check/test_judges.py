@@ -351,6 +351,18 @@ CASES: list[Case] = [
         greeted(authMethods=[{"methodId": "k", "name": "Key"}]),
         greeted(authMethods=[{"id": "k", "name": "Key"}]),
     ),
+    (
+        "auth of another version",
+        v2(shapes.bad_auth_methods),
+        greeted(protocolVersion=1, authMethods=[{"id": "k", "name": "Key"}]),
+        greeted(protocolVersion=1, authMethods=[{"methodId": "k", "name": "Key"}]),
+    ),
+    (
+        "version 1 that says 2",
+        v2(fields.extra_fields),
+        [ask(1, "initialize"), ok(1, protocolVersion=2, agentCapabilities={}, agentInfo=INFO)],
+        [ask(1, "initialize"), ok(1, protocolVersion=2, capabilities={}, agentInfo=INFO)],
+    ),
     ("no id", shapes.no_session, new(sessionId=S), new(sessionId="")),
     ("an error", shapes.no_session, new(sessionId=S), answered(ask(1, "session/new"), no(1))),
     ("null", shapes.not_an_object, new(), answered(ask(1, "x"), came(id=1, result=None))),

@@ -5,7 +5,14 @@ of how a report is shown, and nothing of Rekindle's store.
 """
 
 from rekindle.check.examiner import LONG_PROMPT, PATIENCE, PROMPT, Settings
-from rekindle.check.requirements import NOT_JUDGED, REQUIREMENTS, SCENARIOS, Level, Requirement
+from rekindle.check.requirements import (
+    NOT_JUDGED,
+    NOT_WHOLE,
+    REQUIREMENTS,
+    SCENARIOS,
+    Level,
+    Requirement,
+)
 from rekindle.check.suite import Report, examine
 from rekindle.check.verdicts import (
     Evidence,
@@ -20,6 +27,7 @@ from rekindle.check.verdicts import (
 __all__ = [
     "LONG_PROMPT",
     "NOT_JUDGED",
+    "NOT_WHOLE",
     "PATIENCE",
     "PROMPT",
     "REQUIREMENTS",

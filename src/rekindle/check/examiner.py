@@ -156,7 +156,7 @@ class Examiner:
         if self.protocol not in versions:
             spoken = " and ".join(map(str, versions))
             return f"it speaks version {spoken} of ACP, and not {self.protocol}"
-        if self.protocol > 1 and "agentCapabilities" in answer.result:
+        if self.protocol > 1 and shapes.is_of_v1(answer.result):
             return "it says version 2, and means version 1"
         return ""
 

@@ -80,7 +80,7 @@ REQUIREMENTS = (
 
     _must("cancel.ends", "32 50", "a turn that is cancelled ends as `cancelled`"),
     _must("cancel.over", "32 50", "nothing of it comes after its end"),
-    _must("cancel.next", "32", "after it, the session takes a prompt"),
+    _must("cancel.next", "4 32", "after it, the session takes a prompt"),
 
     _must("list.works", "8 20 41", "`session/list` works without parameters"),
     _must("list.shape", "6 22 26 D9", "each session has an id and an absolute folder"),
@@ -127,7 +127,7 @@ REQUIREMENTS = (
 
     _must("fork.works", "8 28", "`session/fork` gives a session"),
     _must("fork.id", "28", "it has an id of its own"),
-    _must("fork.goes-on", "28", "it takes a prompt"),
+    _must("fork.goes-on", "4 28", "it takes a prompt"),
     _must("fork.source", "29", "the source is as it was"),
     _should("fork.history", "28", "it begins with the source's conversation"),
     _should("fork.unknown", "39", "an unknown session is refused"),
@@ -169,13 +169,41 @@ NOT_JUDGED = {
     "11": "agents may connect to MCP servers when they need them, so it cannot be seen when not",
     "37": "the order is our own way to do it, and not the protocol's",
     "57": "it is the client that says of which type MCP servers are",
-    "D6": "which MCP servers an agent is connected to cannot be seen",
     "D7": "what becomes of a batch is left open; that none is sent is judged with 58",
     "D10": "it is the client that puts `_meta` together",
     "D13": "it is the client that shows states",
     "D15": "an agent may tell things before the answer to `session/new`, or not",
 }
 """The numbers of the checklist that nothing here judges, and why."""
+
+NOT_WHOLE = {
+    "2": "whether it is the highest, unless that is below the version that it is checked in",
+    "7": "the choices of an option, and what stands in a capability that is an empty object",
+    "10": "in which folder the agent works, as that cannot be seen from outside",
+    "16": "what the model still knows, as that cannot be seen from outside",
+    "23": "how long pages are, and whether cursors stay the same",
+    "25": "that null clears, as it is the client that does that",
+    "28": "another folder, which an agent may refuse",
+    "30": "the folders of a fork, and whether one is dropped that no list tells",
+    "32": "that questions are answered as cancelled, as it is the client that does that",
+    "33": "which status a call has that was cut off: that is the agent's to say",
+    "36": "whether modes and options agree",
+    "39": "`data.sessionId`, which is the SDK's way to say which",
+    "40": "signing in, unless there is a --login",
+    "42": "`logout`, which might be done",
+    "47": "messages that are replaced or cleared, as nothing makes an agent do so",
+    "52": "that ids are never used again, and what a replay tells of terminals",
+    "54": "what is made of an answer that is not known, as none is given",
+    "55": "that kinds are kept, as it is the client that does that",
+    "58": "what becomes of a batch, as none is sent to the agent",
+    "60": "`auth/logout`, which might be done",
+    "61": "how a compaction is told again, as nothing makes an agent do one",
+    "D4": "the answer to a prompt that was not taken up yet, as that is left to chance",
+    "D6": "MCP servers, as nobody sees which an agent is connected to",
+    "D8": "which code a version has that is not served, as an agent may answer with its own",
+    "D14": "whether it is the highest, unless that is below the version that it is checked in",
+}
+"""What of other numbers nothing here judges."""
 
 SCENARIOS = tuple(dict.fromkeys(it.scenario for it in REQUIREMENTS))
 

@@ -69,7 +69,7 @@ async def examine(
         await it.tidy_up()
     finally:
         await it.end()
-    _judge_all(it)
+    judge_all(it)
     for name in chosen:
         it.ledger.end(name, "it was not put to the test")
     it.ledger.end(WIRE, "nothing of the kind came", Verdict.NOT_SEEN)
@@ -98,7 +98,7 @@ async def _run(it: Examiner, name: str) -> str:
     return ""
 
 
-def _judge_all(it: Examiner) -> None:
+def judge_all(it: Examiner) -> None:
     """Judge what went over the wire in all scenarios, as far as there was any of it."""
     for peer in it.peers:
         heard = [line for line in peer.lines if not line.is_sent]
@@ -171,8 +171,8 @@ def _judge_turns(it: Examiner) -> None:
             judge("turn.why", turns.unexplained(turn))
             judge("turn.states", turns.bad_states(turn))
             judge("turn.message-id", turns.bad_insertion(turn))
-    if it.protocol > 1 or any(turn.has_ids for turn in had):
-        judge("turn.message-ids", turns.shared_message_ids(had, it.protocol) if had else ())
+    if had and (it.protocol > 1 or any(turn.has_ids for turn in had)):
+        judge("turn.message-ids", turns.shared_message_ids(had, it.protocol))
     for name, reason in _UNSEEN.items():
         if had:
             it.ledger.unseen(name, reason)

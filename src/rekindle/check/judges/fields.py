@@ -183,8 +183,8 @@ def _in_result(request: Line, line: Line, protocol: int) -> Iterator[Fault]:
     result = table(line.message.get("result"))
     told = result.get("protocolVersion")
     if request.method == methods.INITIALIZE and isinstance(told, int) and told in TYPES:
-        # It may have been asked for another one, to see what comes.
-        protocol = told
+        # It may have been asked for another one, to see what comes; and may mean another one.
+        protocol = 1 if "agentCapabilities" in result else told
     name = ANSWERS.get(request.method)
     if name is not None and (not name or name in TYPES[protocol]):
         found = _extra(result, name, protocol)

@@ -12,11 +12,11 @@ _V1_ID, _V2_ID = "id", "methodId"
 
 def bad_greeting(answer: Answer, protocol: int) -> Iterator[Fault]:
     """Judge the answer to `initialize`, by the version that it tells."""
-    if answer.result.get("protocolVersion", protocol) == 1:
+    result = answer.result
+    if result.get("protocolVersion", protocol) == 1:
         yield from _bad_v1_greeting(answer)
         return
-    result = answer.result
-    if "agentCapabilities" in result:
+    if is_of_v1(result):
         yield Fault("the answer says version 2, but is one of version 1", answer.lines)
         return
     info = table(result.get("info"))
@@ -28,6 +28,11 @@ def bad_greeting(answer: Answer, protocol: int) -> Iterator[Fault]:
     yield from _not_objects(answer, "capabilities", told, {"session", "auth"})
     session = table(told.get("session"))
     yield from _not_objects(answer, "capabilities.session", session, set(session))
+
+
+def is_of_v1(greeting: Json) -> bool:
+    """Tell whether an answer to `initialize` is one of version 1, whatever it says."""
+    return "agentCapabilities" in greeting
 
 
 def _bad_v1_greeting(answer: Answer) -> Iterator[Fault]:
@@ -61,8 +66,9 @@ def _is_array(value: object) -> bool:
 
 
 def bad_auth_methods(answer: Answer, protocol: int) -> Iterator[Fault]:
-    """Judge the ways to sign in that an agent names."""
-    name_of_id = _V1_ID if protocol == 1 else _V2_ID
+    """Judge the ways to sign in that an agent names, by the version that it means."""
+    told = answer.result.get("protocolVersion", protocol)
+    name_of_id = _V1_ID if told == 1 or is_of_v1(answer.result) else _V2_ID
     if not _is_array(answer.result.get("authMethods") or []):
         yield Fault("`authMethods` is no array", answer.lines)
     for method in map(table, rows(answer.result.get("authMethods"))):
