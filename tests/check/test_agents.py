@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from acp import EXAMPLE_AGENT
 from examining import EVERYTHING, behind_rekindle, examined, example, failed, quirky, reasons
 from quirky import AGENTS
 from rekindle.check import Verdict, is_failure
@@ -167,4 +168,25 @@ def test_what_needs_a_turn_is_skipped_where_there_is_none(tmp_path: Path) -> Non
     assert verdicts["replay.whole"].verdict is Verdict.SKIPPED
     assert "failed, as the prompt asked" in verdicts["replay.whole"].words
     assert verdicts["close.works"].verdict is Verdict.PASS
+    assert failed(report) == set(), reasons(report)
+
+
+def test_one_scenario_alone_is_judged_as_in_the_whole(tmp_path: Path) -> None:
+    command = example(tmp_path, "--offer", "all")
+    report = examined(command, tmp_path, only=("cancel",), prompt="error", long_prompt="error")
+    assert failed(report) == set(), reasons(report)
+    assert "cannot run a turn" in report.no_turns
+
+
+def test_one_scenario_alone_needs_to_be_signed_in_to_as_well(tmp_path: Path) -> None:
+    report = examined(quirky("auth", tmp_path), tmp_path, only=("list",))
+    assert report.obstacle == "it wants to be signed in to first: --login login does that"
+    assert failed(report) == set(), reasons(report)
+
+
+def test_a_fork_is_not_blamed_for_what_is_never_kept(tmp_path: Path) -> None:
+    command = (*EXAMPLE_AGENT, "--offer", "all")
+    report = examined(command, tmp_path, only=("fork",))
+    verdicts = {it.requirement.name: it.verdict for it in report.findings}
+    assert verdicts["fork.source"] is Verdict.SKIPPED
     assert failed(report) == set(), reasons(report)

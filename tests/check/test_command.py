@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from acp import PATIENCE, REKINDLE, is_running
+from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, is_running
 from examining import example, quirky
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+ONLY_V2 = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2")
 STUBBORN = Path(__file__).parents[1] / "agents" / "stubborn.py"
 
 
@@ -41,18 +42,19 @@ def test_people_read_verdicts_a_table_and_a_conclusion(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
     assert re.search(r"✓ the version that is asked for .* greeting\.version\n", done.stdout)
     assert re.search(r"\nfork\n  . `session/fork` is not offered\n", done.stdout)
-    assert re.search(r"\n +pass +fail +not offered +skipped\nMUST +\d+ +0 +\d+ +\d+\n", done.stdout)
+    heads = r"\n +pass +fail +not offered +not seen +skipped\n"
+    assert re.search(rf"{heads}MUST +\d+ +0 +\d+ +\d+ +0\n", done.stdout)
     assert re.search(r"\nexample-agent .*: every MUST is met \([\d.]+ s\)\n$", done.stdout)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_a_failure_is_told_with_what_was_sent_and_what_came_back(tmp_path: Path) -> None:
     command = quirky("claude", tmp_path)
-    done = run(tmp_path, "--only", "close", command=command)
+    done = run(tmp_path, "--only", "close", "--long-prompt", "slow", command=command)
     assert done.returncode == 1
-    told = done.stdout.partition("What must be otherwise")[2]
+    told = done.stdout.partition("MUSTs that are not met")[2]
     assert "✗ wire.fields\n  rule   nothing is added to the protocol's types but `_meta`\n" in told
-    assert "\n  found  the answer to session/load has sessionId" in told
+    assert "\n  found  the answer to session/load has `sessionId`" in told
     assert re.search(r"→ \{.*\"method\":\"session/load\"", told)
     assert re.search(r"← \{.*\"result\": \{\"sessionId\"", told)
     assert re.search(r": 1 MUST not met \(", told)
@@ -61,7 +63,7 @@ def test_a_failure_is_told_with_what_was_sent_and_what_came_back(tmp_path: Path)
 def test_what_fails_and_only_should_not_is_a_warning(tmp_path: Path) -> None:
     done = run(tmp_path, "--only", "greeting", command=quirky("pi", tmp_path))
     assert done.returncode == 0
-    assert "! greeting.parse" in done.stdout.partition("What should be otherwise")[2]
+    assert "! greeting.parse" in done.stdout.partition("SHOULDs that are not met")[2]
     assert "every MUST is met, 1 warning" in done.stdout
 
 
@@ -110,7 +112,12 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
         ([], (), 2, "no agent given"),
         (["--only", "nothing"], ("true",), 2, "invalid choice: 'nothing'"),
         ([], ("true",), 3, "`initialize` was not answered: the agent ended with 0"),
-        (["--patience", "0.2"], ("sleep", "60"), 3, "`initialize` was not answered in time"),
+        (["--patience", "0.2"], ("sleep", "60"), 3, "`initialize` was not answered: not in time"),
+        (["--patience", "0.2"], ("sh", "-c", "echo hi; sleep 60"), 3, "`initialize` was not answ"),
+        ([], ("cat",), 3, "it repeats what it is told, and is no agent"),
+        ([], ("yes",), 3, "the agent was ended, as it wrote without end"),
+        ([], ("cat", "/dev/zero"), 3, "the agent was ended, as it wrote without end"),
+        ([], ONLY_V2, 3, "it speaks version 2 of ACP, and not 1"),
         ([], ("/nowhere/agent",), 127, "command not found: /nowhere/agent"),
         ([], ("/etc/passwd",), 126, "cannot run /etc/passwd"),
     ],
@@ -143,3 +150,57 @@ def test_no_process_outlives_it_when_it_is_ended(number: int, tmp_path: Path) ->
         assert not is_running(agent)
         assert not is_running(child)
         assert list(Path(folder).iterdir()) == []
+
+
+@pytest.mark.parametrize("protocol", ["1", "2"])
+def test_nothing_of_a_dead_agent_passes(protocol: str, tmp_path: Path) -> None:
+    words = ("--patience", "0.2", "--json", "--protocol", protocol)
+    done = run(tmp_path, *words, command=("sleep", "60"))
+    printed = json.loads(done.stdout)
+    verdicts = {it["id"]: it["verdict"] for it in printed["requirements"]}
+    assert verdicts.pop("wire.answered") == "fail"
+    assert set(verdicts.values()) == {"skipped", "notSeen"}
+
+
+def test_an_agent_that_runs_no_turn_is_said_to_be_judged_in_part(tmp_path: Path) -> None:
+    command = example(tmp_path, "--offer", "all")
+    done = run(tmp_path, "--prompt", "error", "--only", "turn", "--only", "cancel", command=command)
+    assert done.returncode == 0
+    assert re.search(
+        r"every MUST that could be judged is met; \d+ of \d+ MUSTs could not be judged: "
+        r"the agent cannot run a turn: it was refused with -32603",
+        done.stdout,
+    )
+
+
+def test_a_turn_can_be_required(tmp_path: Path) -> None:
+    command = example(tmp_path, "--offer", "all")
+    words = ("--require-turn", "--only", "turn")
+    assert run(tmp_path, *words, command=command).returncode == 0
+    (tmp_path / "tmp").rmdir()
+    done = run(tmp_path, *words, "--prompt", "error", command=command)
+    assert done.returncode == 3
+    assert "the agent cannot run a turn" in done.stderr
+
+
+DAEMON = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+started = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
+with open(sys.argv[1], "a") as pids:
+    print(os.getpid(), started.pid, file=pids)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of orphans")
+def test_what_leaves_the_group_of_the_agent_is_ended_too(tmp_path: Path) -> None:
+    agent, pids = tmp_path / "agent.py", tmp_path / "pids"
+    agent.write_text(DAEMON)
+    inner = (sys.executable, str(agent), str(pids))
+    command = (*REKINDLE, "run", "--store", str(tmp_path / "s.db"), "--", *inner)
+    done = run(tmp_path, "--patience", "1", "--only", "greeting", command=command)
+    assert done.returncode == 3
+    left = [pid for pid in pids.read_text().split() if is_running(int(pid))]
+    assert left == []

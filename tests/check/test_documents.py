@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from rekindle.check import NOT_JUDGED, REQUIREMENTS, SCENARIOS
+from rekindle.check import NOT_JUDGED, NOT_WHOLE, REQUIREMENTS, SCENARIOS
 from rekindle.check.scenarios import SCENARIOS as PLAYED
 from requirements import REQUIREMENTS as CHECKLIST
 
@@ -23,17 +23,34 @@ def test_the_document_names_no_requirement_that_is_not_there() -> None:
     assert named == {it.name for it in REQUIREMENTS}
 
 
+def row_of(number: str) -> list[str]:
+    """Return what the document's table of the checklist has for a number."""
+    table = DOCUMENT.partition("## The checklist")[2]
+    found = re.findall(rf"^\| {number} \| (.*) \|$", table, re.MULTILINE)
+    assert len(found) == 1, number
+    return found[0].split(" | ")
+
+
 def test_the_whole_checklist_is_judged_or_it_is_said_why_not() -> None:
     judged = {number for it in REQUIREMENTS for number in it.numbers}
     assert judged.isdisjoint(NOT_JUDGED)
+    assert judged.issuperset(NOT_WHOLE)
     assert judged | NOT_JUDGED.keys() == {*map(str, CHECKLIST), *CHANGED_IN_V2}
     for number, reason in NOT_JUDGED.items():
-        assert re.search(
-            rf"^\| {number} \| .* \| not judged: {re.escape(reason)} \|$", DOCUMENT, re.MULTILINE
-        )
+        assert row_of(number)[2] == f"not judged: {reason}"
     for number in judged:
         names = ", ".join(f"`{it.name}`" for it in REQUIREMENTS if number in it.numbers)
-        assert re.search(rf"^\| {number} \| .* \| {re.escape(names)} \|$", DOCUMENT, re.MULTILINE)
+        more = f"; not: {NOT_WHOLE[number]}" if number in NOT_WHOLE else ""
+        assert row_of(number)[2] == names + more
+
+
+def test_it_is_said_where_each_demand_stands() -> None:
+    for number in [*map(str, CHECKLIST), *CHANGED_IN_V2]:
+        demand, source, _ = row_of(number)
+        assert demand
+        assert source
+        if number.isdigit():
+            assert demand == CHECKLIST[int(number)]
 
 
 def test_every_scenario_is_played_and_names_are_unique() -> None:

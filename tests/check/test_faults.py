@@ -1,5 +1,6 @@
 """Every requirement can fail: a faulty agent is found out, whatever rule it breaks."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from faults import (
     other_words,
     put,
     refuse,
+    refuse_with,
     refused_if,
     result,
     told,
@@ -57,10 +59,6 @@ def is_relative(params: Json) -> bool:
 def is_withdrawn(_: Json, asked: Line | None, peer: FaultyPeer) -> bool:
     withdrawn = [it.params["requestId"] for it in peer.lines if it.method == "$/cancel_request"]
     return asked is not None and asked.id in withdrawn
-
-
-def is_cancelled(message: Json, *_: object) -> bool:
-    return message.get("result") == {"stopReason": "cancelled"}
 
 
 def is_agents_words_again(message: Json, _: object, peer: FaultyPeer) -> bool:
@@ -98,10 +96,11 @@ def several(*faults: Fault) -> Fault:
 
 
 def given_roots(message: Json, asked: Line | None, peer: FaultyPeer) -> Any:  # noqa: ANN401
-    """Tell of every session that it has the folders that were given last."""
+    """Tell of every session that it has the folders that were given last, also by a restart."""
     given = [it.params[ROOTS] for it in peer.lines if it.method == NEW and ROOTS in it.params]
+    type(peer).roots = given[-1] if given else type(peer).roots
     if asked is not None and asked.method == LIST:
-        listed(put(**{ROOTS: given[-1]}))(message)
+        listed(put(**{ROOTS: type(peer).roots}))(message)
     yield message
 
 
@@ -122,6 +121,44 @@ def many_versions(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # n
     if asked is not None and asked.method == "initialize":
         message = {"jsonrpc": "2.0", "id": asked.id, "result": dict(asked.params)}
     yield message
+
+
+def several_states(*states: str) -> Fault:
+    def is_it(message: Json, *_: object) -> bool:
+        return message.get("params", {}).get("update", {}).get("state") in states
+
+    return drop(is_it)
+
+
+def same_ids(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    """Give all of the agent's messages one id, and in version 2 all prompts."""
+    if (kind_of(message) or "").startswith(("agent_message", "user_message")):
+        message["params"]["update"]["messageId"] = "one"
+    if asked is not None and asked.method == PROMPT and "messageId" in message.get("result", {}):
+        message["result"]["messageId"] = "one"
+    yield message
+
+
+def other_reason(message: Json, *_: object) -> Any:  # noqa: ANN401
+    """End every turn as if it had come to its end, as agents do that only stop."""
+    yield json.loads(json.dumps(message).replace('"cancelled"', '"end_turn"'))
+
+
+def still_going(message: Json, asked: Line | None, peer: FaultyPeer) -> Any:  # noqa: ANN401
+    """Say more of the last message when a turn was cancelled."""
+    yield message
+    ends = message.get("result", {}) if asked else message.get("params", {}).get("update", {})
+    if ends.get("stopReason") == "cancelled":
+        chunks = [it.message for it in peer.lines if it.kind == "agent_message_chunk"]
+        yield chunks[-1]
+
+
+def noticing(message: Json, *_: object) -> Any:  # noqa: ANN401
+    """Tell a notice after each message, also when it is told again."""
+    yield message
+    if "agent_message" in (kind_of(message) or ""):
+        session_id = message["params"]["sessionId"]
+        yield told("notice", session_id, title="Beware", severity="info")
 
 
 # Each with the versions in which it is tried, if not in all that the requirement is for.
@@ -145,15 +182,17 @@ FAULTS: dict[str, Fault | tuple[Fault, int]] = {
     "session.withdrawn": refused_if(is_withdrawn),
     "session.unknown": answer(PROMPT, allow, if_=is_unknown),
     "session.unknown-code": answer(PROMPT, refuse, if_=is_unknown),
-    "turn.works": (drop(is_answer_to(PROMPT)), 1),
+    "turn.works": answer(PROMPT, refuse_with(-32601)),
     "turn.link": answer(PROMPT, refuse, if_=lambda it: it["prompt"][0]["type"] != "text"),
     "turn.reason": (answer(PROMPT, result(stopReason="bored")), 1),
+    "turn.why": update("state_update", leave_out("stopReason")),
     "turn.message-id": answer(PROMPT, result(messageId="other")),
-    "turn.states": is_state("running"),
+    "turn.states": several_states("running", "requires_action"),
     "turn.over": after(PROMPT, words("late")),
-    "turn.message-ids": update("agent_message_chunk", put(messageId="one")),
+    "turn.message-ids": same_ids,
     "turn.asking": is_state("requires_action"),
-    "cancel.ends": (refused_if(is_cancelled), 1),
+    "cancel.ends": other_reason,
+    "cancel.over": still_going,
     "cancel.next": (refused_if(is_answer_to(PROMPT, 2)), 1),
     "list.works": answer(LIST, refuse),
     "list.shape": answer(LIST, listed(put(cwd="project"))),
@@ -170,25 +209,26 @@ FAULTS: dict[str, Fault | tuple[Fault, int]] = {
     "replay.killed": refused_if(is_lost_by_a_kill),
     "replay.listed": answer(LIST, result(sessions=[])),
     "replay.whole": drop(is_agents_words_again),
+    "replay.retained": drop(is_agents_words_again),
     "replay.answer": (after(LOAD, words("late")), 1),
     "replay.session": (before(LOAD, told("agent_message_chunk", "another")), 1),
     "replay.user": (update("user_message_chunk", as_kind("agent_message_chunk"), replayed=True), 1),
     "replay.ids": update("user_message", leave_out("messageId"), replayed=True),
     "replay.same-ids": update("", lambda it: it.update(messageId=str(next(counter)))),
     "replay.again": (update("agent_message_chunk", other_words, replayed=True), 1),
-    "replay.notices": (before(LOAD, told("notice", title="Beware")), 1),
+    "replay.notices": noticing,
     "replay.state": is_state("", replayed=True),
     "replay.cursor": answer(RESUME, allow),
     "replay.goes-on": (refused_if(has_asked(LOAD)), 1),
     "replay.unknown": answer(LOAD, allow),
     "resume.works": answer(RESUME, refuse),
     "resume.killed": refused_if(is_lost_by_a_kill),
-    "resume.silent": before(RESUME, words("told")),
+    "resume.silent": before(RESUME, told("user_message_chunk", content={"text": "Hi"})),
     "resume.state": is_state("", replayed=True),
     "resume.goes-on": refused_if(has_asked(RESUME)),
     "resume.unknown": answer(RESUME, allow, if_=is_unknown),
     "close.works": answer(CLOSE, empty),
-    "close.cancels": (refused_if(is_cancelled), 1),
+    "close.cancels": other_reason,
     "close.silent": after(CLOSE, told("usage_update", used=1, size=2)),
     "close.frees": (answer(PROMPT, allow), 1),
     "close.keeps": (answer(LOAD, refuse), 1),
@@ -201,16 +241,18 @@ FAULTS: dict[str, Fault | tuple[Fault, int]] = {
     "fork.unknown": answer(FORK, allow),
     "delete.works": answer(DELETE, empty),
     "delete.gone": deleted_is_back,
-    "delete.twice": refused_if(is_answer_to(DELETE, 2)),
+    "delete.twice": refused_if(is_answer_to(DELETE, 3)),
     "delete.unknown": answer(DELETE, refuse, if_=is_unknown),
     "roots.works": (roots(answer(NEW, refuse, if_=lambda it: ROOTS in it)), 1),
     "roots.relative": (roots(), 1),
     "roots.empty": (roots(), 1),
     "roots.listed": (roots(answer(LIST, listed(put(**{ROOTS: ["/x"]})))), 1),
+    "roots.reopened": (roots(given_roots), 1),
     "roots.forked": (roots(given_roots), 1),
     "wire.json": lambda it, *_: iter([it, b"Hello!"]),
     "wire.frames": after(NEW, {"jsonrpc": "2.0", "id": 7, "result": {}, "error": {}}),
     "wire.once": lambda it, *_: iter([it, it]),
+    "wire.ids": after(NEW, {"jsonrpc": "2.0", "id": 0.5, "method": "_x", "params": {}}),
     "wire.answered": drop(is_answer_to(NEW)),
     "wire.capabilities": after(NEW, FILES),
     "wire.methods": after(NEW, {"jsonrpc": "2.0", "method": "craft/x", "params": {}}),
@@ -219,12 +261,76 @@ FAULTS: dict[str, Fault | tuple[Fault, int]] = {
     "wire.arrays": answer(NEW, result(configOptions=None)),
     "wire.sessions": after(NEW, told("usage_update", "another", used=1, size=2)),
     "wire.tool-calls": update("tool_call_update", put(status="bored")),
-    "wire.titles": update("tool_call_update", leave_out("title")),
+    "wire.titles": several(
+        update("tool_call", as_kind("tool_call_update")),
+        update("tool_call_update", leave_out("title")),
+    ),
     "wire.plans": (update("plan", leave_out("entries")), 1),
     "wire.terminals": update("terminal_output_chunk", put(data="?")),
     "wire.info": update("session_info_update", put(cwd="/")),
     "wire.questions": lambda it, *_: iter([{**it, "params": {}} if is_question(it) else it]),
 }
+
+
+def endless(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    """Have another page, and another one, with nothing on it."""
+    if asked is not None and asked.method == LIST and "error" not in message:
+        message["result"]["nextCursor"] = f"after {asked.params.get('cursor', 'the first')}"
+    if asked is not None and str(asked.params.get("cursor", "")).startswith("after"):
+        allow(message)
+        message["result"] |= {"sessions": [], "nextCursor": f"after {asked.params['cursor']}"}
+    yield message
+
+
+def without_second_page(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    if asked is not None and asked.method == LIST and "error" not in message:
+        message["result"]["nextCursor"] = "broken"
+    yield message
+
+
+def lower_than_its_own(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    if asked is not None and asked.params.get("protocolVersion") == examiner.HIGHEST_VERSION:
+        message["result"]["protocolVersion"] = 1
+    yield message
+
+
+def two_turns_only(message: Json, _: Line | None, peer: FaultyPeer) -> Any:  # noqa: ANN401
+    """Tell two of the user's turns again, and none that was had after that."""
+    if "user_message" in (kind_of(message) or "") and is_replaying(peer):
+        asked = next(it for it in reversed(peer.lines) if it.method in {LOAD, RESUME})
+        lines = peer.lines[peer.lines.index(asked) :]
+        if len([it for it in lines if it.kind == kind_of(message)]) > 1:
+            return
+    yield message
+
+
+def refused_cancel(message: Json) -> Json:
+    if message.get("result") == {"stopReason": "cancelled"}:
+        refuse(message)
+    return message
+
+
+def mute_about_signing_in(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
+    if asked is not None and asked.method == "initialize":
+        result(authMethods=[AUTH])(message)
+    if asked is None or asked.method != "auth/login":
+        yield message
+
+
+RELATIVE: Json = {"type": "diff", "path": "notes.txt", "oldText": None, "newText": "x"}
+MORE_FAULTS: list[tuple[str, int, Fault]] = [
+    ("turn.works", 1, drop(is_answer_to(PROMPT))),
+    ("turn.works", 1, answer(PROMPT, refuse_with(-32602))),
+    ("cancel.ends", 1, lambda it, *_: iter([refused_cancel(it)])),
+    ("greeting.higher", 2, lower_than_its_own),
+    ("list.pages", 1, endless),
+    ("list.pages", 2, without_second_page),
+    ("replay.goes-on", 1, two_turns_only),
+    ("resume.goes-on", 1, two_turns_only),
+    ("wire.tool-calls", 1, update("tool_call_update", put(content=[RELATIVE]))),
+    ("wire.capabilities", 1, after(NEW, told("notice", title="Beware", severity="info"))),
+    ("greeting.login", 2, mute_about_signing_in),
+]
 
 
 def is_question(message: Json) -> bool:
@@ -237,7 +343,7 @@ def cases() -> list[tuple[str, int, Fault]]:
         fault = FAULTS[it.name]
         made, *only = fault if isinstance(fault, tuple) else (fault,)
         found += [(it.name, version, made) for version in only or it.versions]
-    return found
+    return found + MORE_FAULTS
 
 
 def test_every_requirement_has_a_fault() -> None:

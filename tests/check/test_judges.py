@@ -27,7 +27,7 @@ from by_hand import (
     v1,
     v2,
 )
-from rekindle.check.judges import frames, shapes, updates
+from rekindle.check.judges import fields, frames, shapes, updates
 from rekindle.check.traffic import received
 
 CASES: list[Case] = [
@@ -51,7 +51,21 @@ CASES: list[Case] = [
         [answered(ask(1, "x"), None)],
     ),
     ("odd method", frames.unknown_methods, [came(method="_x/y")], [came(method="craft/x")]),
-    ("files", frames.unasked_capabilities, [question()], [came(id=1, method="fs/read_text_file")]),
+    (
+        "files",
+        v1(frames.unasked_capabilities),
+        [question()],
+        [came(id=1, method="fs/read_text_file")],
+    ),
+    ("a notice", v1(frames.unasked_capabilities), [update("plan")], [update("notice", title="x")]),
+    (
+        "no id",
+        v2(frames.bad_ids),
+        [question(), came(id=0, method="x")],
+        [came(id=None, method="x")],
+    ),
+    ("half an id", v1(frames.bad_ids), [came(id=None, method="x")], [came(id=1.5, method="x")]),
+    ("true for an id", v2(frames.bad_ids), [came(id="", method="x")], [came(id=True, method="x")]),
     ("kind of v2", v1(frames.unknown_kinds), [update("plan")], [state("idle")]),
     ("kind of v1", v2(frames.unknown_kinds), [state("idle"), update("_x")], [update("tool_call")]),
     ("no kind", v2(frames.unknown_kinds), [state("idle")], [came(method="session/update")]),
@@ -61,30 +75,48 @@ CASES: list[Case] = [
         [chunk("agent", "a")],
         [chunk("agent", "a", "ses_2")],
     ),
-    ("field", v1(frames.extra_fields), [chunk("agent", "a", _meta={})], [chunk("agent", "a", x=1)]),
+    ("field", v1(fields.extra_fields), [chunk("agent", "a", _meta={})], [chunk("agent", "a", x=1)]),
     (
         "field of a result",
-        v1(frames.extra_fields),
+        v1(fields.extra_fields),
         [ask(1, "session/load"), ok(1, modes={})],
         [ask(1, "session/load"), ok(1, sessionId=S)],
     ),
     (
         "modes in v2",
-        v2(frames.extra_fields),
+        v2(fields.extra_fields),
         [ask(1, "session/resume"), ok(1)],
         [ask(1, "session/resume"), ok(1, modes={})],
     ),
     (
         "field of a session",
-        v1(frames.extra_fields),
+        v1(fields.extra_fields),
         [ask(1, "session/list"), ok(1, sessions=[ENTRY])],
         [ask(1, "session/list"), ok(1, sessions=[ENTRY | {"model": "m"}])],
     ),
     (
         "field of a capability",
-        v1(frames.extra_fields),
+        v1(fields.extra_fields),
         [ask(1, "initialize"), ok(1, agentCapabilities={"loadSession": True})],
         [ask(1, "initialize"), ok(1, agentCapabilities={"sessionCapabilities": {"magic": {}}})],
+    ),
+    (
+        "field of a block",
+        v1(fields.extra_fields),
+        [update("agent_message_chunk", content={"type": "text", "text": "a", "_meta": {"b": 1}})],
+        [update("agent_message_chunk", content={"type": "text", "text": "a", "colour": "red"})],
+    ),
+    (
+        "field of a diff",
+        v2(fields.extra_fields),
+        [update("tool_call_update", **CALL, content=[{"type": "_tree", "leaves": 3}])],
+        [update("tool_call_update", **CALL, content=[{"type": "diff", "leaves": 3}])],
+    ),
+    (
+        "field of an option",
+        v1(fields.extra_fields),
+        [question()],
+        [question(options=[{"optionId": "o", "name": "Yes", "kind": "allow_once", "key": "y"}])],
     ),
     (
         "null for none",
@@ -101,8 +133,30 @@ CASES: list[Case] = [
     ),
     ("call without title", v1(updates.bad_tool_calls), [], [update("tool_call", toolCallId="t")]),
     (
-        "call out of nowhere",
+        "relative diff",
         v1(updates.bad_tool_calls),
+        [
+            update(
+                "tool_call", **CALL, content=[{"type": "diff", "path": "/a"}, {"type": "content"}]
+            )
+        ],
+        [update("tool_call", **CALL, content=[{"type": "diff", "path": "a"}])],
+    ),
+    (
+        "relative change",
+        v2(updates.bad_tool_calls),
+        [update("tool_call_content_chunk", **CALL, content={"type": "diff", "changes": []})],
+        [
+            update(
+                "tool_call_update",
+                **CALL,
+                content=[{"type": "diff", "changes": [{"path": "/a", "oldPath": "a"}]}],
+            )
+        ],
+    ),
+    (
+        "call out of nowhere",
+        v1(updates.untitled_calls),
         [update("tool_call", **CALL), update("tool_call_update", toolCallId="t")],
         [update("tool_call_update", toolCallId="t")],
     ),
@@ -126,26 +180,58 @@ CASES: list[Case] = [
     ),
     (
         "title later",
-        updates.untitled_calls,
+        v2(updates.untitled_calls),
         [update("tool_call_update", **CALL), update("tool_call_update", toolCallId="t")],
         [update("tool_call_update", toolCallId="t"), update("tool_call_update", **CALL)],
     ),
-    ("plan without entries", updates.bad_plans, [update("plan", entries=[PLAN])], [update("plan")]),
+    (
+        "plan without entries",
+        v1(updates.bad_plans),
+        [update("plan", entries=[PLAN])],
+        [update("plan")],
+    ),
+    (
+        "entry without content",
+        v1(updates.bad_plans),
+        [update("plan", entries=[PLAN | {"priority": "low"}])],
+        [update("plan", entries=[PLAN | {"content": None}])],
+    ),
+    (
+        "priority is a number",
+        v1(updates.bad_plans),
+        [update("plan", entries=[PLAN | {"status": "completed"}])],
+        [update("plan", entries=[PLAN | {"priority": 7}])],
+    ),
+    (
+        "cancelled in version 1",
+        v1(updates.bad_plans),
+        [],
+        [update("plan", entries=[PLAN | {"status": "cancelled"}])],
+    ),
+    (
+        "status of version 2",
+        v2(updates.bad_plans),
+        [
+            update("plan", entries=[PLAN | {"status": "cancelled"}]),
+            update("plan", entries=[PLAN | {"status": "_paused"}]),
+        ],
+        [update("plan", entries=[PLAN | {"status": ["paused"]}])],
+    ),
     (
         "plan with half an entry",
-        updates.bad_plans,
+        v1(updates.bad_plans),
         [update("plan", entries=[])],
         [update("plan", entries=[{"content": "x"}])],
     ),
     (
         "plan without id",
-        updates.bad_plans,
+        v2(updates.bad_plans),
         [update("plan_update", plan={"type": "items", "planId": "p", "entries": [PLAN]})],
         [update("plan_update", plan={"type": "items", "entries": [PLAN]})],
     ),
     (
         "plan of a kind of its own",
-        updates.bad_plans,
+        v2(updates.bad_plans),
         [update("plan_update", plan={"type": "_tree", "planId": "p"})],
         [update("plan_update", plan={"type": "_tree"})],
     ),
@@ -265,6 +351,18 @@ CASES: list[Case] = [
         greeted(authMethods=[{"methodId": "k", "name": "Key"}]),
         greeted(authMethods=[{"id": "k", "name": "Key"}]),
     ),
+    (
+        "auth of another version",
+        v2(shapes.bad_auth_methods),
+        greeted(protocolVersion=1, authMethods=[{"id": "k", "name": "Key"}]),
+        greeted(protocolVersion=1, authMethods=[{"methodId": "k", "name": "Key"}]),
+    ),
+    (
+        "version 1 that says 2",
+        v2(fields.extra_fields),
+        [ask(1, "initialize"), ok(1, protocolVersion=2, agentCapabilities={}, agentInfo=INFO)],
+        [ask(1, "initialize"), ok(1, protocolVersion=2, capabilities={}, agentInfo=INFO)],
+    ),
     ("no id", shapes.no_session, new(sessionId=S), new(sessionId="")),
     ("an error", shapes.no_session, new(sessionId=S), answered(ask(1, "session/new"), no(1))),
     ("null", shapes.not_an_object, new(), answered(ask(1, "x"), came(id=1, result=None))),
@@ -289,6 +387,7 @@ CASES: list[Case] = [
         answered(ask(1, "x"), no(1)),
         answered(ask(1, "x"), no(1, -32601)),
     ),
+    ("advertised, and mute", shapes.not_there, new(), answered(ask(1, "x"), None)),
     (
         "same id",
         shapes.shared_ids,
@@ -319,12 +418,11 @@ CASES: list[Case] = [
     ),
     (
         "no zone in a list",
-        shapes.bad_times,
+        v1(shapes.bad_times),
         listed(ENTRY),
         listed(ENTRY | {"updatedAt": "2026-01-02T03:04:05"}),
     ),
-    ("a date alone", shapes.bad_times, listed(ENTRY), listed(ENTRY | {"updatedAt": "2026-01-02"})),
-    ("words for a time", shapes.bad_times, listed(), listed(ENTRY | {"updatedAt": "now"})),
+    ("words for a time", v1(shapes.bad_times), listed(), listed(ENTRY | {"updatedAt": "now"})),
     (
         "option without id",
         lambda it: shapes.bad_options([it], new(), 1),
@@ -365,3 +463,30 @@ def test_a_judge_lets_the_good_pass_and_finds_the_bad(
     judge: Judge, good: object, bad: object
 ) -> None:
     see(judge, good, bad)
+
+
+@pytest.mark.parametrize(
+    ("time", "is_iso", "is_rfc"),
+    [
+        ("2026-01-02T03:04:05Z", True, True),
+        ("2026-01-02t03:04:05.678z", True, True),
+        ("2026-01-02T23:59:60+01:00", True, True),
+        ("2026-01-02 03:04:05-00:30", True, True),
+        ("20260102T030405Z", True, False),
+        ("2026-W01-1T00:00:00Z", True, False),
+        ("2026-01-02T03:04:05+0100", True, False),
+        ("2026-02-30T03:04:05Z", False, False),
+        ("2026-01-02T25:04:05Z", False, False),
+        ("2026-01-02T03:04:05", False, False),
+        ("2026-01-02", False, False),
+        (1767323045, False, False),
+    ],
+)
+def test_a_time_is_of_iso_8601_and_in_version_2_of_rfc_3339(
+    time: object, is_iso: object, is_rfc: object
+) -> None:
+    listing = listed(ENTRY | {"updatedAt": time})
+    assert (not list(shapes.bad_times(listing, 1)), not list(shapes.bad_times(listing, 2))) == (
+        is_iso,
+        is_rfc,
+    )

@@ -3,13 +3,13 @@
 import pytest
 
 from by_hand import (
+    HEARD,
     TOLD,
     Case,
     Judge,
     S,
     answered,
     ask,
-    came,
     chunk,
     had,
     heard,
@@ -24,17 +24,38 @@ from by_hand import (
 )
 from rekindle.check import telling
 from rekindle.check.judges import replays, turns
+from rekindle.check.judges.replays import Opening
 from rekindle.check.judges.turns import Turn
+from rekindle.check.traffic import Line
+
+NOTICE = update("notice", title="Beware", severity="info")
+
+
+def thought(text: str, **fields: object) -> Line:
+    return update("agent_thought_chunk", content={"type": "text", "text": text}, **fields)
+
 
 CASES: list[Case] = [
     # Turns.
     ("no reason", v1(turns.no_reason), had(), had(answer=ok(1))),
+    (
+        "idle without reason",
+        turns.unexplained,
+        had(end=state("idle", stopReason="end_turn")),
+        had(end=state("idle")),
+    ),
     ("odd reason", v1(turns.no_reason), had(), had(answer=ok(1, stopReason="error"))),
     (
         "odd reason of v2",
         v2(turns.no_reason),
-        had(end=state("idle", stopReason="error")),
+        had(end=state("idle")),
         had(end=state("idle", stopReason="bored")),
+    ),
+    (
+        "never running, but blocked",
+        turns.bad_states,
+        had(state("requires_action"), state("idle")),
+        had(state(["running"]), state("idle")),
     ),
     ("never running", turns.bad_states, had(state("running"), state("idle")), had(state("idle"))),
     ("not idle", turns.bad_states, had(state("running"), state("idle")), had(state("running"))),
@@ -65,7 +86,7 @@ CASES: list[Case] = [
     (
         "one id, two roles",
         lambda it: turns.shared_message_ids(it, 1),
-        [had(chunk("agent", "a", messageId="1"), chunk("agent", "b", messageId="1"))],
+        [had(chunk("agent", "a", messageId="1"), thought("b", messageId="1"))],
         [had(chunk("user", "a", messageId="1"), chunk("agent", "b", messageId="1"))],
     ),
     (
@@ -73,6 +94,28 @@ CASES: list[Case] = [
         lambda it: turns.shared_message_ids(it, 1),
         [had(chunk("agent", "a")), had(chunk("agent", "a"))],
         [had(chunk("agent", "a", messageId="1")), had(chunk("agent", "a", messageId="1"))],
+    ),
+    (
+        "two prompts, one id, in v2",
+        lambda it: turns.shared_message_ids(it, 2),
+        [
+            had(chunk("user", "a", messageId="1"), answer=ok(1, messageId="1")),
+            had(chunk("agent", "a", messageId="1"), answer=ok(1, messageId="2")),
+            had(chunk("agent", "b", messageId="1"), answer=ok(1, messageId="3")),
+        ],
+        [had(answer=ok(1, messageId="1")), had(answer=ok(1, messageId="1"))],
+    ),
+    (
+        "told after the turn in v1",
+        lambda it: turns.late_messages(it, had(), 1),
+        [update("usage_update")],
+        [update("tool_call_update", toolCallId="t")],
+    ),
+    (
+        "told after the turn in v2",
+        lambda it: turns.late_messages(it, had(chunk("agent", "a", messageId="1")), 2),
+        [chunk("agent", "b", messageId="2"), update("tool_call_update", toolCallId="t")],
+        [chunk("agent", "b", messageId="1")],
     ),
     (
         "no id in v2",
@@ -84,6 +127,12 @@ CASES: list[Case] = [
     ("cut off", heard(replays.not_whole), opened(*TOLD), opened(*TOLD[:2])),
     ("nothing of it", heard(replays.not_whole), opened(*TOLD), opened(TOLD[0])),
     ("doubled", heard(replays.not_whole), opened(*TOLD), opened(*TOLD, *TOLD)),
+    (
+        "something more to say",
+        heard(replays.not_whole),
+        opened(*TOLD, chunk("agent", "Beware: no sandbox")),
+        opened(TOLD[0], chunk("agent", "Beware"), *TOLD[1:]),
+    ),
     (
         "others' words",
         heard(replays.not_whole),
@@ -104,9 +153,22 @@ CASES: list[Case] = [
     ),
     (
         "user as agent",
-        heard(replays.no_user_turns),
+        lambda it: replays.no_user_turns(it, HEARD, 1),
         opened(*TOLD),
-        opened(chunk("agent", "Hello"), *TOLD[1:]),
+        opened(*TOLD[1:]),
+    ),
+    (
+        "user as agent in v2, where the user's words need not be kept",
+        lambda it: replays.no_user_turns(it, HEARD, 2),
+        opened(*TOLD[1:]),
+        opened(chunk("agent", "Hello"), update("tool_call", toolCallId="t"), *TOLD[1:]),
+    ),
+    ("turns lost", heard(replays.lost_turns), opened(*TOLD, *TOLD), opened(*TOLD[1:])),
+    (
+        "cannot be told",
+        heard(replays.other_turns),
+        opened(*TOLD),
+        Opening(S, answered(ask(1, "session/load"), no(1)), (), ()),
     ),
     ("more turns", heard(replays.other_turns), opened(*TOLD), opened(*TOLD, chunk("user", "More"))),
     (
@@ -115,13 +177,19 @@ CASES: list[Case] = [
         opened(chunk("agent", "a", messageId="1"), update("plan_update")),
         opened(*TOLD),
     ),
-    ("a notice", replays.replayed_notices, opened(*TOLD), opened(update("notice", title="x"))),
+    (
+        "a notice",
+        lambda it: replays.replayed_notices(it, [NOTICE]),
+        opened(NOTICE, *TOLD[:2], update("notice", title="another"), TOLD[2], NOTICE),
+        opened(*TOLD[:2], NOTICE, TOLD[2]),
+    ),
     (
         "told unasked",
-        replays.told_unasked,
-        opened(state("idle"), after=[update("usage_update")]),
+        heard(replays.told_unasked),
+        opened(state("idle"), chunk("agent", "Beware: no sandbox"), after=[update("usage_update")]),
         opened(after=TOLD),
     ),
+    ("told by the agent", heard(replays.told_unasked), opened(), opened(*TOLD[1:])),
     (
         "no state",
         replays.no_state,
@@ -143,6 +211,15 @@ CASES: list[Case] = [
         ),
         (opened(chunk("agent", "a", messageId="1")), opened(chunk("agent", "a", messageId="2"))),
     ),
+    (
+        "ids lost",
+        lambda it: replays.other_ids(*it),
+        (
+            opened(chunk("agent", "a", messageId="1"), chunk("agent", "b", messageId="1")),
+            opened(chunk("agent", "ab", messageId="1")),
+        ),
+        (opened(chunk("agent", "a", messageId="1")), opened(chunk("agent", "a"))),
+    ),
 ]
 
 
@@ -160,23 +237,55 @@ def test_a_judge_lets_the_good_pass_and_finds_the_bad(
     [
         (had(answer=no(1, -32800)), "is no error"),
         (Turn(S, answered(ask(1, "x"), ok(1)), (), None), "went on"),
-        (had(answer=came(9.0, id=1, result={"stopReason": "end_turn"})), "ended with 'end_turn'"),
+        (had(answer=ok(1, stopReason="end_turn")), "ended with 'end_turn'"),
+        (had(end=state("idle")), "ended without a `stopReason`"),
     ],
 )
 def test_a_turn_that_should_have_been_cancelled(turn: Turn, words: str) -> None:
-    faults = turns.not_cancelled(turn, cancelled_at=1.0, too_soon=1.0)
-    assert faults is not None
-    assert words in "".join(fault.words for fault in faults)
-
-
-def test_a_turn_that_was_over_too_soon_to_be_cancelled_is_not_judged() -> None:
-    turn = had(answer=came(1.5, id=1, result={"stopReason": "end_turn"}))
-    assert turns.not_cancelled(turn, cancelled_at=1.0, too_soon=1.0) is None
+    assert words in "".join(fault.words for fault in turns.not_cancelled(turn))
 
 
 def test_a_cancelled_turn_is_as_it_should_be() -> None:
-    faults = turns.not_cancelled(had(answer=ok(1, stopReason="cancelled")), 0.0, 1.0)
-    assert list(faults or ()) == []
+    assert list(turns.not_cancelled(had(answer=ok(1, stopReason="cancelled")))) == []
+
+
+def test_a_prompt_of_version_2_may_be_withdrawn_before_it_is_a_message() -> None:
+    withdrawn = had(answer=no(1, -32800))
+    assert turns.is_uninserted(withdrawn, 2)
+    assert not turns.is_uninserted(withdrawn, 1)
+    assert not turns.is_uninserted(had(chunk("user", "a"), answer=no(1, -32800)), 2)
+
+
+@pytest.mark.parametrize(
+    ("turn", "is_had", "obstacle"),
+    [
+        (had(), True, ""),
+        (had(answer=no(1, -32603)), False, "it was refused with -32603: no"),
+        (had(answer=no(1, -32000)), False, "it was refused with -32000: no"),
+        (had(answer=no(1, -32601)), False, ""),
+        (had(answer=no(1, -32602)), False, ""),
+        (
+            had(end=state("idle", stopReason="error", error={"code": 1, "message": "no key"})),
+            False,
+            "it ended with an error: no key",
+        ),
+    ],
+)
+def test_an_agent_that_lacks_a_key_is_told_from_one_that_is_wrong(
+    turn: Turn, is_had: object, obstacle: str
+) -> None:
+    assert (turn.is_had, turn.obstacle) == (is_had, obstacle)
+
+
+def test_two_tellings_are_shown_where_they_part() -> None:
+    same = "I was shown one earlier message of the user, and a note. " * 3
+    words = telling.difference(
+        [telling.Item(telling.AGENT, f"{same}It is red."), telling.Item(telling.USER, "Go on")],
+        [telling.Item(telling.AGENT, f"{same}It is blue."), telling.Item(telling.USER, "Go on")],
+    )
+    assert words is not None
+    assert "It is red." in words
+    assert "It is blue." in words
 
 
 def test_a_telling_knows_whole_messages_chunks_and_tool_calls() -> None:

@@ -40,7 +40,7 @@ def chunk(role: str, text: str, session_id: str = S, **fields: object) -> Line:
     return update(f"{role}_message_chunk", session_id, content=content, **fields)
 
 
-def state(name: str, **fields: object) -> Line:
+def state(name: object, **fields: object) -> Line:
     return update("state_update", state=name, **fields)
 
 

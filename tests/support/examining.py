@@ -53,6 +53,8 @@ def reasons(report: Report) -> str:
     """Tell what is not met, and why, for whoever reads a failing test."""
     wrong = [it for it in report.findings if it.verdict is Verdict.FAIL]
     return "\n".join(
-        f"{it.requirement.name}: {it.words}\n  " + "\n  ".join(line.line for line in it.evidence)
+        f"{it.requirement.name}: {found.words}\n  "
+        + "\n  ".join(line.line for line in found.evidence)
         for it in wrong
+        for found in it.faults
     )

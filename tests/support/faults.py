@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -73,15 +73,18 @@ class FaultyPeer(Peer):
     fault: Fault
     was_killed = False
     """Whether that is how the last one has ended."""
+    roots: tuple[str, ...] = ()
+    """The further folders that were given last."""
 
     @classmethod
-    async def start(
-        cls, command: tuple[str, ...], began_at: float, environ: Mapping[str, str] | None = None
-    ) -> Self:
-        del environ
+    async def start(cls, command: tuple[str, ...], began_at: float) -> Self:
         peer = cls(began_at)
         peer._process = InProcess(Path(command[0]), peer._take_broken, peer._end)  # type: ignore[assignment]
         return peer
+
+    def hang_up(self) -> None:
+        """End of one's own accord."""
+        self._end(Ended(0, None, ()))
 
     async def kill(self) -> None:
         if self.ended is None:
@@ -203,6 +206,16 @@ def refused_if(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
 def refuse(message: Json) -> None:
     message.pop("result", None)
     message["error"] = REFUSAL
+
+
+def refuse_with(code: int) -> Change:
+    """Refuse with a code of one's own."""
+
+    def change(message: Json) -> None:
+        refuse(message)
+        message["error"] = REFUSAL | {"code": code}
+
+    return change
 
 
 def allow(message: Json) -> None:

@@ -5,24 +5,42 @@ of how a report is shown, and nothing of Rekindle's store.
 """
 
 from rekindle.check.examiner import LONG_PROMPT, PATIENCE, PROMPT, Settings
-from rekindle.check.requirements import NOT_JUDGED, REQUIREMENTS, SCENARIOS, Level, Requirement
+from rekindle.check.requirements import (
+    NOT_JUDGED,
+    NOT_WHOLE,
+    REQUIREMENTS,
+    SCENARIOS,
+    Level,
+    Requirement,
+)
 from rekindle.check.suite import Report, examine
-from rekindle.check.verdicts import Evidence, Finding, Verdict, is_failure, is_warning
+from rekindle.check.verdicts import (
+    Evidence,
+    Finding,
+    Found,
+    Verdict,
+    counted,
+    is_failure,
+    is_warning,
+)
 
 __all__ = [
     "LONG_PROMPT",
     "NOT_JUDGED",
+    "NOT_WHOLE",
     "PATIENCE",
     "PROMPT",
     "REQUIREMENTS",
     "SCENARIOS",
     "Evidence",
     "Finding",
+    "Found",
     "Level",
     "Report",
     "Requirement",
     "Settings",
     "Verdict",
+    "counted",
     "examine",
     "is_failure",
     "is_warning",

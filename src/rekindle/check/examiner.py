@@ -1,17 +1,18 @@
 """One examination of an agent: who it is, what was found, and the errands that scenarios share.
 
 A process of the agent serves several scenarios, as starting one may take seconds. A scenario that
-needs another one restarts it, and what goes wrong ends it.
+needs another one restarts it, and what goes wrong ends it. Sessions are never shared: what one
+scenario does to a session must not be held against the agent in the next.
 """
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from rekindle import __version__
 from rekindle.check.judges import shapes
+from rekindle.check.judges.names import CONVERSATION, USER_MESSAGES
 from rekindle.check.judges.replays import Opening
 from rekindle.check.judges.turns import Turn
 from rekindle.check.peer import Peer
@@ -21,12 +22,13 @@ from rekindle.check.traffic import Answer, Json, Line
 from rekindle.check.verdicts import Ledger, Verdict
 from rekindle.core.secrets import mask
 from rekindle.wire import methods
-from rekindle.wire.envelope import AUTH_REQUIRED, rows, table, text
+from rekindle.wire.envelope import AUTH_REQUIRED, UNSUPPORTED_VERSION, rows, table, text
 
 PROMPT = "Reply with one word."
 LONG_PROMPT = "Count to 1000, one number a line."
 PATIENCE = 60.0
 HIGHEST_VERSION = 65_535
+_SHORT_PATIENCE = 10.0
 _INFO: Json = {"name": "rekindle-check", "title": "Rekindle's check", "version": __version__}
 _NO_FILES: Json = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
 
@@ -45,7 +47,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     """For how long nothing must come until nothing more is expected."""
     grace: float = 3.0
     """How long the agent may take to end when its input is closed."""
-    environ: Mapping[str, str] | None = None
 
 
 class Stopped(Exception):
@@ -66,8 +67,6 @@ class Talk(Struct):
 
     id: str
     folder: Path
-    peer: Peer
-    """The process that has it open."""
     items: list[Item]
 
 
@@ -90,22 +89,24 @@ class Examiner:
         self.protocol = settings.protocol
         self.ledger = Ledger(of_version(settings.protocol))
         self.peers: list[Peer] = []
-        self.peer: Peer | None = None
         self.greeting: Answer | None = None
         self.offers: frozenset[str] = frozenset()
+        """What the agent advertises, whether it works or not: see `can`."""
         self.asked: list[tuple[Peer, Answer]] = []
         """What was asked as it should be, and so has to be answered."""
         self.opened: list[Answer] = []
         """The answers that have named new sessions."""
         self.turns: list[Turn] = []
+        """The turns that were had."""
         self.unknown: list[Answer] = []
         """Refusals of sessions that there are not."""
-        self.outlives_kill = True
-        """Whether what was said is still there after the agent was killed, so far as is known."""
+        self.no_turns = ""
+        """Why the agent cannot run a turn, if that is so."""
+        self._peer: Peer | None = None
         self._broken: set[str] = set()
-        self._no_turns = ""
+        self._silent: set[str] = set()
+        self._probes_patience = settings.patience
         self._began_at = time.monotonic()
-        self._talk: Talk | None = None
         self._folders = 0
         self._left: list[str] = []
         """Sessions to be deleted at the end."""
@@ -118,33 +119,46 @@ class Examiner:
     # -- processes ----------------------------------------------------------------------
 
     async def start(self) -> Peer:
-        """Start a process of the agent that nobody has greeted yet. Raises AgentNotStarted."""
-        settings = self.settings
-        peer = await Peer.start(settings.command, self._began_at, settings.environ)
+        """Start a process of the agent that nobody has greeted yet.
+
+        Raises AgentNotStarted, and CannotBeChecked if the one before wrote without end.
+        """
+        if self.peers and self.peers[-1].is_flooding:
+            raise CannotBeChecked(self.peers[-1].in_words())
+        peer = await Peer.start(self.settings.command, self._began_at)
         self.peers.append(peer)
         return peer
 
     async def agent(self) -> Peer:
         """Return the agent, started, greeted and signed in to."""
-        if self.peer is not None and self.peer.ended is None:
-            return self.peer
-        self.peer = peer = await self.start()
-        request = peer.request(methods.INITIALIZE, hello(self.protocol))
-        answer = await peer.answer(request, self.settings.patience)
+        if self._peer is not None and self._peer.ended is None:
+            return self._peer
+        self._peer = peer = await self.start()
+        answer = await self.ask(peer, methods.INITIALIZE, hello(self.protocol))
         self.greeting = self.greeting or answer
-        if answer.line is None:
-            why = f": {peer.in_words()}" if peer.in_words() else " in time"
-            raise CannotBeChecked(f"`initialize` was not answered{why}")
-        if answer.is_refused:
-            raise CannotBeChecked(f"`initialize` fails: {answer.in_words()}")
-        if (version := answer.result.get("protocolVersion")) != self.protocol:
-            raise CannotBeChecked(f"it speaks version {version} of ACP, and not {self.protocol}")
-        if self.protocol > 1 and "agentCapabilities" in answer.result:
-            raise CannotBeChecked("it says version 2, and means version 1")
+        if why := self._cannot_talk(peer, answer):
+            raise CannotBeChecked(f"started again, {why}" if self.offers else why)
         self.offers = frozenset(_offers(answer.result, self.protocol))
         if self.settings.login is not None:
             await self._sign_in(peer, self.settings.login)
         return peer
+
+    def _cannot_talk(self, peer: Peer, answer: Answer) -> str:
+        if peer.is_echo:
+            return "it repeats what it is told, and is no agent"
+        if answer.line is None:
+            return f"`initialize` was not answered: {peer.in_words() or 'not in time'}"
+        supported = rows(table(answer.error.get("data")).get("supported"))
+        told = supported if answer.code == UNSUPPORTED_VERSION else []
+        if answer.is_refused and self.protocol in (told or [self.protocol]):
+            return f"`initialize` fails: {answer.in_words()}"
+        versions = told or [answer.result.get("protocolVersion")]
+        if self.protocol not in versions:
+            spoken = " and ".join(map(str, versions))
+            return f"it speaks version {spoken} of ACP, and not {self.protocol}"
+        if self.protocol > 1 and shapes.is_of_v1(answer.result):
+            return "it says version 2, and means version 1"
+        return ""
 
     async def _sign_in(self, peer: Peer, method_id: str) -> None:
         method = methods.AUTHENTICATE if self.protocol == 1 else methods.AUTH_LOGIN
@@ -159,14 +173,14 @@ class Examiner:
 
     async def leave(self, *, kill: bool = False) -> None:
         """End the agent, if there is one."""
-        if self.peer is not None:
-            await (self.peer.kill() if kill else self.peer.end(self.settings.grace))
-            self.peer = None
+        if self._peer is not None:
+            await (self._peer.kill() if kill else self._peer.end(self.settings.grace))
+            self._peer = None
 
     async def tidy_up(self) -> None:
         """Delete what was made, as far as the agent can."""
-        for session_id in self._left if self.has(methods.DELETE) else ():
-            if self.peer is None or self.peer.ended is not None:
+        for session_id in self._left if self.can("delete") else ():
+            if self._peer is None or self._peer.ended is not None:
                 break
             await self.probe(methods.DELETE, {"sessionId": session_id})
         await self.leave()
@@ -185,18 +199,26 @@ class Examiner:
         return answer
 
     async def call(self, method: str, params: Json) -> Answer:
-        """Return the answer to a request. Raises Stopped if none comes."""
+        """Return the answer to a request. Raises Stopped if none comes, or none ever came."""
+        if method in self._silent:
+            raise Stopped(f"{method} was not answered")
         peer = await self.agent()
         answer = await self.ask(peer, method, params)
         if answer.line is None:
             self.give_up(method)
+            self._silent.add(method)
             await self.leave(kill=True)
             raise Stopped(f"{method} was not answered")
         return answer
 
-    def has(self, method: str) -> bool:
+    def can(self, name: str) -> bool:
         """Tell whether a method of sessions is offered, and has not failed yet."""
-        return method.removeprefix("session/") in self.offers and method not in self._broken
+        return name in self.offers and f"session/{name}" not in self._broken
+
+    @property
+    def reopens(self) -> bool:
+        """Whether it offers a way to open a session again."""
+        return bool({"replay", "resume"} & self.offers)
 
     def give_up(self, method: str) -> None:
         """Note that a method does not work, and need not be tried again."""
@@ -205,12 +227,31 @@ class Examiner:
     async def probe(self, method: str, params: Json) -> Answer:
         """Return what becomes of a request that is wrong on purpose; the agent may die of it."""
         peer = await self.agent()
-        answer = await peer.answer(peer.request(method, params), self.settings.patience)
+        answer = await peer.answer(peer.request(method, params), self._probes_patience)
         if answer.line is None:
+            # Who does not answer such things is not waited for as long another time.
+            self._probes_patience = min(self.settings.patience, _SHORT_PATIENCE)
             await self.leave(kill=True)
         return answer
 
+    async def let_end(self, prompted: Answer) -> None:
+        """Wait for the end of a turn that should not have begun."""
+        peer = await self.agent()
+        if self.protocol == 1 or not prompted.is_result or prompted.request not in peer.lines:
+            return
+        patience = min(self.settings.patience, _SHORT_PATIENCE)
+        if await self.end_of_turn(peer, prompted.request, patience) is None:
+            await self.leave(kill=True)
+
     # -- sessions -----------------------------------------------------------------------
+
+    async def ready(self) -> None:
+        """See whether sessions can be made at all. Raises CannotBeChecked if not."""
+        await self.agent()
+        if self.protocol > 1 and not self.offers:
+            raise CannotBeChecked("it has no sessions: `capabilities.session` is left out")
+        if not self.opened:
+            await self._made(self.fresh(self.folder()))
 
     def folder(self, name: str = "") -> Path:
         """Return a new folder."""
@@ -224,18 +265,23 @@ class Examiner:
         servers: Json = {"mcpServers": []} if self.protocol == 1 else {}
         return {"cwd": str(folder), **servers}
 
-    async def new(self, folder: Path, **params: object) -> Talk:
+    async def new(self, folder: Path) -> Talk:
         """Make a session. Raises Stopped, and CannotBeChecked if that needs signing in."""
-        answer = await self.call(methods.NEW, {**self.fresh(folder), **params})
-        session_id = self.named(answer)
-        if answer.code == AUTH_REQUIRED:
-            raise CannotBeChecked(f"it wants to be signed in to first{self._ways_to_sign_in()}")
+        answer = await self._made(self.fresh(folder))
         self.ledger.judge("session.works", shapes.no_session(answer))
         if "mcpServers" not in answer.request.params:
             self.ledger.judge("session.no-servers", shapes.no_session(answer))
-        if session_id is None:
+        session_id = text(answer.result.get("sessionId"))
+        if not session_id:
             raise Stopped(f"no session could be made: {answer.in_words()}")
-        return Talk(session_id, folder, await self.agent(), [])
+        return Talk(session_id, folder, [])
+
+    async def _made(self, params: Json) -> Answer:
+        answer = await self.call(methods.NEW, params)
+        self.named(answer)
+        if answer.code == AUTH_REQUIRED:
+            raise CannotBeChecked(f"it wants to be signed in to first{self._ways_to_sign_in()}")
+        return answer
 
     def named(self, answer: Answer) -> str | None:
         """Return the id of the session that an answer gives, to be deleted at the end."""
@@ -255,61 +301,65 @@ class Examiner:
         ids = [text(it.get("id")) or text(it.get("methodId")) or "?" for it in methods_told]
         return f": --login {mask(' or '.join(ids))} does that" if ids else ""
 
-    async def talk(self) -> Talk:
-        """Return a session in which a turn was had, open in the process that runs now."""
-        peer = await self.agent()
-        if self._talk is None or self._talk.peer is not peer:
-            talk = await self.new(self.folder())
-            await self.say(talk)
-            self._talk = talk
-        return self._talk
+    # -- turns --------------------------------------------------------------------------
 
-    async def talk_anew(self) -> Talk:
-        """Return another such session."""
-        self._talk = None
-        return await self.talk()
+    async def talk(self) -> Talk:
+        """Return a new session in which a turn was had."""
+        talk = await self.new(self.folder())
+        await self.say(talk)
+        return talk
 
     async def say(self, talk: Talk) -> Turn:
         """Have a turn, and remember what was said. Raises Stopped if the agent has none."""
         turn = await self.prompt(talk.id, self.settings.prompt)
-        if turn.answer.is_refused:
-            raise Stopped(f"a turn failed: {turn.answer.in_words()}")
-        if turn.end is None:
-            raise Stopped("a turn did not end in time")
+        if not turn.is_had:
+            raise Stopped(f"a turn could not be had: {turn.in_words()}")
         talk.items += of_turn(self.settings.prompt, turn.updates)
         return turn
 
+    async def prove_turns(self) -> None:
+        """See that the agent can run a turn. Raises Stopped if it cannot."""
+        if not self.turns:
+            await self.talk()
+
     async def prompt(self, session_id: str, prompt: str, *before: Json) -> Turn:
-        """Send a prompt, and wait until its turn is over."""
+        """Send a prompt, and wait until its turn is over. Raises Stopped as `begin` does."""
         peer, request = await self.begin(session_id, prompt, *before)
         return await self.finish(peer, request)
 
     async def begin(self, session_id: str, prompt: str, *before: Json) -> tuple[Peer, Line]:
         """Send a prompt. Raises Stopped if the agent has shown that it cannot run a turn."""
-        if self._no_turns:
-            raise Stopped(self._no_turns)
+        if self.no_turns:
+            raise Stopped(self.no_turns)
         peer = await self.agent()
         blocks = [*before, {"type": "text", "text": prompt}]
         params = {"sessionId": session_id, "prompt": blocks}
         return peer, peer.request(methods.PROMPT, params)
 
     async def finish(self, peer: Peer, request: Line, *, is_cancelled: bool = False) -> Turn:
-        """Wait until a turn is over. Raises Stopped if it shows that the agent cannot run any."""
+        """Wait until a turn is over."""
         patience = self.settings.patience
         since = peer.lines.index(request)
         answer = await peer.answer(request, patience)
         self.asked.append((peer, answer))
         end = answer.line
         if self.protocol > 1 and answer.is_result:
-            end = await _idle(peer, request.session_id, since, patience)
+            end = await self.end_of_turn(peer, request, patience)
         turn = Turn(request.session_id, answer, _until(peer.lines[since:], end), end)
-        if answer.is_refused and not self.turns and not is_cancelled:
-            self._no_turns = f"the agent cannot run a turn: {answer.in_words()}"
-            raise Stopped(self._no_turns)
-        self.turns.append(turn)
+        if turn.is_had:
+            self.turns.append(turn)
+        elif not self.turns and not is_cancelled:
+            self.no_turns = f"the agent cannot run a turn: {turn.in_words()}"
         if end is None:
             await self.leave(kill=True)
         return turn
+
+    async def end_of_turn(self, peer: Peer, request: Line, seconds: float) -> Line | None:
+        """Return what ends a turn, if it comes so soon: the answer, and in version 2 a state."""
+        since = peer.lines.index(request)
+        if self.protocol == 1:
+            return (await peer.answer(request, seconds)).line
+        return await _idle(peer, request.session_id, since, seconds)
 
     # -- opening again ------------------------------------------------------------------
 
@@ -321,31 +371,33 @@ class Examiner:
             return methods.RESUME, params | start
         return (methods.LOAD if replayed else methods.RESUME), params
 
-    async def open(self, talk: Talk, *, replayed: bool, **more: object) -> Opening:
+    async def open(self, talk: Talk, *, replayed: bool) -> Opening:
         """Open a session again, and hear what is told, also what comes late."""
         method, params = self.again(talk, replayed=replayed)
         peer = await self.agent()
         since = len(peer.lines)
-        answer = await self.call(method, params | more)
+        answer = await self.call(method, params)
         assert answer.line is not None  # noqa: S101 - `call` has seen to that
-        await peer.settle(self.settings.settling)
+        await peer.settle(talk.id, self.settings.settling)
         lines = peer.lines[since:]
         place = lines.index(answer.line)
-        talk.peer = peer
         return Opening(talk.id, answer, tuple(lines[:place]), tuple(lines[place + 1 :]))
 
 
 async def _idle(peer: Peer, session_id: str, since: int, patience: float) -> Line | None:
-    """Wait for the state that ends a turn: idle, once it has been running."""
-    has_run = False
+    """Wait for the state that ends a turn: idle, once there was any work."""
+    has_worked = False
 
     def is_end(line: Line) -> bool:
-        nonlocal has_run
-        if line.session_id != session_id or line.kind != methods.STATE_UPDATE:
+        nonlocal has_worked
+        if line.session_id != session_id:
+            return False
+        has_worked = has_worked or line.kind in CONVERSATION - USER_MESSAGES
+        if line.kind != methods.STATE_UPDATE:
             return False
         state = line.update.get("state")
-        has_run = has_run or state == "running"
-        return state == "idle" and (has_run or "stopReason" in line.update)
+        has_worked = has_worked or state in ("running", "requires_action")
+        return state == "idle" and (has_worked or "stopReason" in line.update)
 
     return await peer.first(is_end, since, patience)
 
@@ -356,9 +408,9 @@ def _until(lines: list[Line], end: Line | None) -> tuple[Line, ...]:
 
 def _offers(result: Json, protocol: int) -> set[str]:
     if protocol > 1:
-        session = table(table(result.get("capabilities")).get("session"))
-        always = {"list", "resume", "close", "replay"}
-        return always | {name for name, it in session.items() if it is not None}
+        session = table(result.get("capabilities")).get("session")
+        always = {"list", "resume", "close", "replay"} if session is not None else set[str]()
+        return always | {name for name, it in table(session).items() if it is not None}
     told = table(result.get("agentCapabilities"))
     session = table(told.get("sessionCapabilities"))
     replay = {"replay"} if told.get("loadSession") is True else set[str]()

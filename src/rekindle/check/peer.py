@@ -5,14 +5,21 @@ Knows JSON-RPC, and how a client answers that has nothing to offer; it judges no
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Self
 
+from rekindle.check.judges import names
 from rekindle.check.traffic import Answer, Json, Line, received, same_id, sent
 from rekindle.client.process import Ended, Process
 from rekindle.run import process_group
 from rekindle.wire import methods
 from rekindle.wire.envelope import METHOD_NOT_FOUND, rows, table, text
+
+# What no agent says in an examination; one that does is not listened to any longer.
+_MOST_LINES = 100_000
+_MOST_BYTES = 64 << 20
+# Who is never silent is not waited for longer than so many times the silence that was hoped for.
+_MOST_WAITS = 10
 
 
 class Peer:
@@ -28,15 +35,15 @@ class Peer:
         self._cancelled: set[str] = set()
         self._is_ended_by_us = False
         self._is_left = False
+        self._heard = 0
+        self.is_flooding = False
 
     @classmethod
-    async def start(
-        cls, command: tuple[str, ...], began_at: float, environ: Mapping[str, str] | None = None
-    ) -> Self:
+    async def start(cls, command: tuple[str, ...], began_at: float) -> Self:
         """Start the agent. Raises AgentNotStarted."""
         peer = cls(began_at)
-        started = process_group.start(command, environ)
-        peer._process = Process(started, peer._take, None, peer._end)
+        started = process_group.start(command)
+        peer._process = Process(started, peer._take, None, peer._end, longest=_MOST_BYTES)
         try:
             await peer._process.connect()
         except BaseException:
@@ -61,11 +68,11 @@ class Peer:
 
     def write(self, data: bytes) -> Line:
         """Send a line that may be anything."""
-        line = Line(is_sent=True, at=self._now(), data=data, message={})
+        line = Line(is_sent=True, at=self.now, data=data, message={})
         return self._write(line)
 
     def _send(self, message: Json) -> Line:
-        return self._write(sent({"jsonrpc": "2.0", **message}, self._now()))
+        return self._write(sent({"jsonrpc": "2.0", **message}, self.now))
 
     def _write(self, line: Line) -> Line:
         self.lines.append(line)
@@ -76,13 +83,29 @@ class Peer:
     # -- what we hear -------------------------------------------------------------------
 
     def _take(self, data: bytes) -> None:
-        at = self._now()
+        at = self.now
+        self._heard += len(data)
+        if self._heard > _MOST_BYTES or len(self.lines) > _MOST_LINES:
+            self._stop_flood()
+            return
         for piece in data.split(b"\n"):
             line = received(piece, at)
             self.lines.append(line)
             if line.is_request:
                 self._refuse(line)
         self._news.set()
+
+    def _stop_flood(self) -> None:
+        self.is_flooding = True
+        if process := self._leave():
+            process.kill()
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether it says nothing but what it is told."""
+        said = {it.data for it in self.lines if it.is_sent}
+        heard = [it.data for it in self.lines if not it.is_sent]
+        return bool(heard) and said.issuperset(heard)
 
     def _refuse(self, line: Line) -> None:
         if line.method == methods.REQUEST_PERMISSION:
@@ -103,7 +126,9 @@ class Peer:
         self.ended = ended
         self._news.set()
 
-    def _now(self) -> float:
+    @property
+    def now(self) -> float:
+        """The time, as lines have it."""
         return time.monotonic() - self._began_at
 
     # -- waiting ------------------------------------------------------------------------
@@ -135,15 +160,19 @@ class Peer:
         )
         return Answer(request, line)
 
-    async def settle(self, seconds: float) -> None:
-        """Wait until nothing has come for a while."""
-        while self.ended is None:
-            self._news.clear()
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
-            except TimeoutError:
+    async def settle(self, session_id: str, seconds: float) -> None:
+        """Wait until nothing of a conversation has come for a while, but not for ever."""
+        until = time.monotonic() + _MOST_WAITS * seconds
+        since = len(self.lines)
+
+        def is_news(line: Line) -> bool:
+            return line.kind in names.CONVERSATION and line.session_id == session_id
+
+        while time.monotonic() < until:
+            line = await self.first(is_news, since, seconds)
+            if line is None:
                 return
+            since = self.lines.index(line, since) + 1
 
     # -- the end ------------------------------------------------------------------------
 
@@ -168,6 +197,8 @@ class Peer:
 
     def in_words(self) -> str:
         """Say how it ended; empty if it did not, by itself."""
+        if self.is_flooding:
+            return "the agent was ended, as it wrote without end"
         if self.ended is None or self._is_ended_by_us:
             return ""
         how = f"by {self.ended.signal}" if self.ended.signal else f"with {self.ended.exit_code}"

@@ -1,20 +1,30 @@
 """Running scenarios, and judging what only the whole of them shows."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from rekindle.check.examiner import CannotBeChecked, Examiner, Settings, Stopped
-from rekindle.check.judges import frames, shapes, turns, updates
+from rekindle.check.judges import fields, frames, names, shapes, turns, updates
 from rekindle.check.requirements import SCENARIOS as NAMES
 from rekindle.check.scenarios import SCENARIOS
 from rekindle.check.traffic import Line
-from rekindle.check.verdicts import Fault, Finding, is_failure
+from rekindle.check.verdicts import Fault, Finding, Verdict, is_failure
 from rekindle.core.secrets import mask
 from rekindle.wire import methods
 from rekindle.wire.envelope import RESOURCE_NOT_FOUND, table, text
 
-WIRE = "wire"
+GREETING, WIRE = "greeting", "wire"
+
+
+_UNSEEN = {
+    "turn.reason": "no turn says why it ended",
+    "turn.message-ids": "messages have no ids",
+    "turn.asking": "nothing was asked",
+}
+_IsAbout = Callable[[Line], bool]
+_Judge = Callable[[Sequence[Line]], Iterator[Fault]]
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -27,6 +37,8 @@ class Report(Struct, frozen=True, kw_only=True):
     seconds: float
     obstacle: str = ""
     """Why nothing more could be judged."""
+    no_turns: str = ""
+    """Why the agent cannot run a turn, if that is so."""
 
     @property
     def is_passed(self) -> bool:
@@ -45,7 +57,7 @@ async def examine(
     done, of how many.
     """
     it = Examiner(settings)
-    chosen = [name for name in SCENARIOS if not only or name in only] or ["greeting"]
+    chosen = [name for name in SCENARIOS if not only or name in only] or [GREETING]
     obstacle = ""
     try:
         for done, name in enumerate(chosen):
@@ -57,8 +69,10 @@ async def examine(
         await it.tidy_up()
     finally:
         await it.end()
-    _judge_all(it)
-    it.ledger.end(WIRE, "the agent has told none")
+    judge_all(it)
+    for name in chosen:
+        it.ledger.end(name, "it was not put to the test")
+    it.ledger.end(WIRE, "nothing of the kind came", Verdict.NOT_SEEN)
     wanted = {*(only or NAMES), WIRE}
     return Report(
         protocol=settings.protocol,
@@ -66,73 +80,102 @@ async def examine(
         findings=tuple(f for f in it.ledger.findings() if f.requirement.scenario in wanted),
         seconds=it.seconds,
         obstacle=mask(obstacle),
+        no_turns=mask(it.no_turns),
     )
 
 
 async def _run(it: Examiner, name: str) -> str:
     """Run a scenario; return why no other can be run, if that is so."""
     try:
+        if name != GREETING:
+            await it.ready()
         await SCENARIOS[name](it)
     except Stopped as stopped:
         it.ledger.end(name, stopped.reason, stopped.verdict)
     except CannotBeChecked as error:
         it.ledger.end(name, str(error))
         return str(error)
-    it.ledger.end(name, "it did not come to that")
     return ""
 
 
-def _judge_all(it: Examiner) -> None:
-    """Judge what went over the wire in all scenarios."""
-    judge, protocol = it.ledger.judge, it.protocol
-    known = _sessions(it)
+def judge_all(it: Examiner) -> None:
+    """Judge what went over the wire in all scenarios, as far as there was any of it."""
     for peer in it.peers:
-        lines = peer.lines
-        judge("wire.json", frames.not_messages(lines))
-        judge("wire.frames", frames.bad_frames(lines))
-        judge("wire.once", frames.strange_answers(lines))
+        heard = [line for line in peer.lines if not line.is_sent]
+        for name, (is_about, judge) in _of_the_wire(it).items():
+            if any(map(is_about, heard)):
+                it.ledger.judge(name, judge(peer.lines))
         asked = [answer for other, answer in it.asked if other is peer]
-        judge("wire.answered", frames.unanswered(asked, peer.in_words()))
-        judge("wire.capabilities", frames.unasked_capabilities(lines))
-        judge("wire.methods", frames.unknown_methods(lines))
-        judge("wire.fields", frames.extra_fields(lines, protocol))
-        judge("wire.kinds", frames.unknown_kinds(lines, protocol))
-        judge("wire.arrays", frames.null_arrays(lines) if protocol > 1 else ())
-        judge("wire.sessions", frames.strange_sessions(lines, known))
-        _judge_what_was_seen(it, lines)
-    judge("session.unique", shapes.shared_ids(it.opened))
-    if it.unknown:
-        judge("session.unknown-code", _wrong_codes(it))
+        if asked:
+            it.ledger.judge("wire.answered", frames.unanswered(asked, peer.in_words()))
+    if len(it.opened) > 1:
+        it.ledger.judge("session.unique", shapes.shared_ids(it.opened))
+    if any(answer.is_refused for answer in it.unknown):
+        it.ledger.judge("session.unknown-code", _wrong_codes(it))
     _judge_turns(it)
 
 
-def _judge_what_was_seen(it: Examiner, lines: Sequence[Line]) -> None:
-    """Judge what an agent may tell or not: of what was never told, nothing is known."""
-    judge, protocol = it.ledger.judge, it.protocol
-    seen = {line.kind or line.method for line in lines if not line.is_sent}
-    if seen & {"tool_call", "tool_call_update"}:
-        judge("wire.tool-calls", updates.bad_tool_calls(lines, protocol))
-        judge("wire.titles", updates.untitled_calls(lines))
-    if seen & {"plan", "plan_update"}:
-        judge("wire.plans", updates.bad_plans(lines))
-    if seen & {"terminal_update", "terminal_output_chunk"}:
-        judge("wire.terminals", updates.bad_terminals(lines))
-    if methods.SESSION_INFO_UPDATE in seen:
-        judge("wire.info", updates.bad_information(lines, protocol))
-    if methods.REQUEST_PERMISSION in seen:
-        judge("wire.questions", updates.bad_questions(lines, protocol))
-        judge("turn.asking", updates.silent_questions(lines))
+def _of_the_wire(it: Examiner) -> dict[str, tuple[_IsAbout, _Judge]]:
+    """Return what is judged of all lines, each with what it is about, and by whom."""
+    protocol, known = it.protocol, _sessions(it)
+    calls = _of_kinds(names.CALLS)
+    return {
+        "wire.json": (lambda line: bool(line.data.strip()), frames.not_messages),
+        "wire.frames": (_is_message, frames.bad_frames),
+        "wire.once": (lambda line: line.is_answer, frames.strange_answers),
+        "wire.ids": (lambda line: line.is_request, partial(frames.bad_ids, protocol=protocol)),
+        "wire.capabilities": (
+            _is_message,
+            partial(frames.unasked_capabilities, protocol=protocol),
+        ),
+        "wire.methods": (lambda line: bool(line.method), frames.unknown_methods),
+        "wire.fields": (_is_message, partial(fields.extra_fields, protocol=protocol)),
+        "wire.kinds": (_is_update, partial(frames.unknown_kinds, protocol=protocol)),
+        "wire.arrays": (frames.has_arrays, frames.null_arrays),
+        "wire.sessions": (_is_update, partial(frames.strange_sessions, known=known)),
+        "wire.tool-calls": (calls, partial(updates.bad_tool_calls, protocol=protocol)),
+        "wire.titles": (calls, partial(updates.untitled_calls, protocol=protocol)),
+        "wire.plans": (_of_kinds(names.PLANS), partial(updates.bad_plans, protocol=protocol)),
+        "wire.terminals": (_of_kinds(names.TERMINALS), updates.bad_terminals),
+        "wire.info": (
+            _of_kinds({methods.SESSION_INFO_UPDATE}),
+            partial(updates.bad_information, protocol=protocol),
+        ),
+        "wire.questions": (_is_question, partial(updates.bad_questions, protocol=protocol)),
+        "turn.asking": (_is_question, updates.silent_questions),
+    }
+
+
+def _is_message(line: Line) -> bool:
+    return bool(line.message)
+
+
+def _is_update(line: Line) -> bool:
+    return line.method == methods.UPDATE
+
+
+def _is_question(line: Line) -> bool:
+    return line.method == methods.REQUEST_PERMISSION
+
+
+def _of_kinds(kinds: Collection[str]) -> _IsAbout:
+    return lambda line: line.kind in kinds
 
 
 def _judge_turns(it: Examiner) -> None:
-    had = [turn for turn in it.turns if turn.answer.is_result and turn.end is not None]
+    judge, had = it.ledger.judge, it.turns
     for turn in had:
-        it.ledger.judge("turn.reason", turns.no_reason(turn, it.protocol))
+        if it.protocol == 1 or isinstance(turn.stop_reason, str):
+            judge("turn.reason", turns.no_reason(turn, it.protocol))
         if it.protocol > 1:
-            it.ledger.judge("turn.states", turns.bad_states(turn))
-            it.ledger.judge("turn.message-id", turns.bad_insertion(turn))
-    if had:
-        it.ledger.judge("turn.message-ids", turns.shared_message_ids(had, it.protocol))
+            judge("turn.why", turns.unexplained(turn))
+            judge("turn.states", turns.bad_states(turn))
+            judge("turn.message-id", turns.bad_insertion(turn))
+    if had and (it.protocol > 1 or any(turn.has_ids for turn in had)):
+        judge("turn.message-ids", turns.shared_message_ids(had, it.protocol))
+    for name, reason in _UNSEEN.items():
+        if had:
+            it.ledger.unseen(name, reason)
 
 
 def _wrong_codes(it: Examiner) -> Iterator[Fault]:

@@ -9,18 +9,15 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from rekindle.check.traffic import Json, Line
+from rekindle.wire import methods
 from rekindle.wire.envelope import encode, rows, table, text
 
 USER = "user"
 AGENT = "agent"
 TOOL = "tool call"
-_ROLES = {
-    "user_message": USER,
-    "user_message_chunk": USER,
-    "agent_message": AGENT,
-    "agent_message_chunk": AGENT,
-}
-_CALLS = frozenset({"tool_call", "tool_call_update"})
+_ROLES = dict.fromkeys(methods.USER_MESSAGE_KINDS, USER) | dict.fromkeys(
+    methods.AGENT_MESSAGE_KINDS, AGENT
+)
 _LONGEST_SHOWN = 80
 
 
@@ -36,7 +33,7 @@ def told(updates: Iterable[Line]) -> list[Item]:
     """Fold updates into what they tell. Neighbours of the same role are one."""
     items: list[Item] = []
     for line in updates:
-        if line.kind in _CALLS:
+        if line.kind in methods.TOOL_CALL_KINDS:
             _take_call(items, line.update)
         elif line.kind in _ROLES:
             _take_message(items, _ROLES[line.kind], line.update)
@@ -95,18 +92,44 @@ def of_turn(prompt: str, updates: Iterable[Line]) -> list[Item]:
 
 
 def difference(expected: Sequence[Item], came: Sequence[Item]) -> str | None:
-    """Say where one telling parts from another; None if it does not."""
+    """Say where one telling parts from another; None if it does not.
+
+    The agent may say something more at the end: it has no other way to tell the user of what is
+    the matter right now.
+    """
+    last = len(expected)
     for place, (one, other) in enumerate(zip(expected, came, strict=False), 1):
-        if (one.role, one.words) != (other.role, other.words):
-            return f"at place {place}, {_shown(one)} was expected, and {_shown(other)} came"
-    if len(came) < len(expected):
-        return f"{_shown(expected[len(came)])} is missing, at place {len(came) + 1}"
-    if len(came) > len(expected):
-        return f"{_shown(came[len(expected)])} came, and was never said"
+        may_go_on = place == last == len(came) and one.role == AGENT
+        if one.role == other.role and _is_told(one.words, other.words, may_go_on=may_go_on):
+            continue
+        return f"at place {place}, {_parting(one, other)}"
+    if len(came) < last:
+        return f"{shown(expected[len(came)])} is missing, at place {len(came) + 1}"
+    if more := [it for it in came[last:] if it.role != AGENT]:
+        return f"{shown(more[0])} came, and was never said"
     return None
 
 
-def _shown(item: Item) -> str:
-    words = item.words
-    words = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
+def _is_told(expected: str, came: str, *, may_go_on: bool) -> bool:
+    return came == expected or (may_go_on and came.startswith(expected))
+
+
+def _parting(one: Item, other: Item) -> str:
+    """Show two items where they part."""
+    since = 0
+    if one.role == other.role:
+        since = next(
+            (at for at, (a, b) in enumerate(zip(one.words, other.words, strict=False)) if a != b),
+            min(len(one.words), len(other.words)),
+        )
+        since = max(0, since - _LONGEST_SHOWN // 2)
+    return f"{shown(one, since)} was expected, and {shown(other, since)} came"
+
+
+def shown(item: Item, since: int = 0) -> str:
+    """Name an item in words, from some place on."""
+    words = item.words[since : since + _LONGEST_SHOWN]
+    head = "…" if since else ""
+    tail = "…" if since + _LONGEST_SHOWN < len(item.words) else ""
+    words = f"{head}{words}{tail}"
     return f"the {item.role} {words!r}" if item.role == TOOL else f"the {item.role}'s {words!r}"

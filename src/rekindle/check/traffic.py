@@ -115,13 +115,27 @@ class Answer(Struct, frozen=True, eq=False):
         if self.line is None:
             return "no answer came"
         if self.is_refused:
-            return f"it was refused with {self.code}: {text(self.error.get('message')) or ''}"
-        return "it was answered with a result"
+            return f"it was refused with {self.code}: {_reason(self.error)}"
+        reason = text(self.result.get("stopReason"))
+        return f"it was answered with the `stopReason` {reason}" if reason else "it was answered"
+
+
+def _reason(error: Json) -> str:
+    """Return what an error says; many agents have the real reason in `data`."""
+    data = error.get("data")
+    detail = text(data) or text(table(data).get("details")) or text(table(data).get("message"))
+    said = text(error.get("message")) or ""
+    return f"{said} ({detail})" if detail and detail != said else said
 
 
 def same_id(one: object, other: object) -> bool:
     """Tell whether two ids are the same: `1` is neither `"1"` nor true."""
     return type(one) is type(other) and one == other
+
+
+def id_key(value: object) -> tuple[str, str]:
+    """Return an id as a key: two are equal if they are the same id."""
+    return type(value).__name__, repr(value)
 
 
 def updates(lines: Iterable[Line], session_id: str) -> Iterator[Line]:

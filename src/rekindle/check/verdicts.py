@@ -11,6 +11,7 @@ from rekindle.core.secrets import mask
 
 _LONGEST = 600
 _MOST_LINES = 8
+_MOST_FAULTS = 10
 
 
 class Verdict(StrEnum):
@@ -19,6 +20,7 @@ class Verdict(StrEnum):
     PASS = "pass"  # noqa: S105 - it is no password
     FAIL = "fail"
     NOT_OFFERED = "not offered"
+    NOT_SEEN = "not seen"
     SKIPPED = "skipped"
 
 
@@ -37,13 +39,39 @@ class Evidence(Struct, frozen=True):
     line: str
 
 
+class Found(Struct, frozen=True):
+    """One thing that is wrong, how often it was met with, and what shows it the first time."""
+
+    words: str
+    times: int
+    evidence: tuple[Evidence, ...]
+
+
 class Finding(Struct, frozen=True):
     """A verdict on one requirement. `words` say why, unless it is met, and may quote the agent."""
 
     requirement: Requirement
     verdict: Verdict
     words: str = ""
-    evidence: tuple[Evidence, ...] = ()
+    faults: tuple[Found, ...] = ()
+    """All that is wrong, each once."""
+    unnamed: int = 0
+    """How many more there are, of so many that they are not told."""
+
+
+class _Faults:
+    """What is wrong with one requirement: what was said once is counted."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[int, Fault]] = {}
+        self.unnamed = 0
+
+    def add(self, fault: Fault) -> None:
+        times, first = self.found.get(fault.words, (0, fault))
+        if times or len(self.found) < _MOST_FAULTS:
+            self.found[fault.words] = times + 1, first
+        else:
+            self.unnamed += 1
 
 
 class Ledger:
@@ -51,17 +79,22 @@ class Ledger:
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._requirements = {it.name: it for it in requirements}
-        self._faults: dict[str, list[Fault]] = {}
+        self._faults: dict[str, _Faults] = {}
         self._unjudged: dict[str, tuple[Verdict, str]] = {}
 
     def judge(self, name: str, faults: Iterable[Fault]) -> bool:
-        """Note what is wrong with a requirement; nothing means that it is met. Tell if it is."""
+        """Note what is wrong with a requirement; nothing means that it is met. Tell if it is.
+
+        Only for what was put to the test: what never came up is neither right nor wrong.
+        """
         if name not in self._requirements:
             return True  # of the other version
-        noted = self._faults.setdefault(name, [])
-        before = len(noted)
-        noted.extend(faults)
-        return len(noted) == before
+        noted = self._faults.setdefault(name, _Faults())
+        is_met = True
+        for fault in faults:
+            noted.add(fault)
+            is_met = False
+        return is_met
 
     def skip(self, name: str, reason: str) -> None:
         """Note why a requirement could not be judged."""
@@ -70,6 +103,10 @@ class Ledger:
     def miss(self, name: str, reason: str) -> None:
         """Note that the agent does not offer what a requirement is about."""
         self._unjudged.setdefault(name, (Verdict.NOT_OFFERED, reason))
+
+    def unseen(self, name: str, reason: str) -> None:
+        """Note that what a requirement is about did not occur."""
+        self._unjudged.setdefault(name, (Verdict.NOT_SEEN, reason))
 
     def end(self, scenario: str, reason: str, verdict: Verdict = Verdict.SKIPPED) -> None:
         """Note why the rest of a scenario was not judged."""
@@ -83,15 +120,24 @@ class Ledger:
         return [self._finding(it) for name, it in self._requirements.items() if name in known]
 
     def _finding(self, requirement: Requirement) -> Finding:
-        faults = self._faults.get(requirement.name)
-        if faults is None:
+        noted = self._faults.get(requirement.name)
+        if noted is None:
             verdict, reason = self._unjudged[requirement.name]
             return Finding(requirement, verdict, mask(reason))
-        if not faults:
+        if not noted.found:
             return Finding(requirement, Verdict.PASS)
-        first, *others = faults
-        more = f" (and {len(others)} more like it)" if others else ""
-        return Finding(requirement, Verdict.FAIL, mask(first.words) + more, shown(first.lines))
+        found = tuple(
+            Found(mask(words), times, shown(fault.lines))
+            for words, (times, fault) in noted.found.items()
+        )
+        more = [f"and {noted.unnamed} more"] if noted.unnamed else []
+        words = "; ".join([*map(counted, found), *more])
+        return Finding(requirement, Verdict.FAIL, words, found, noted.unnamed)
+
+
+def counted(found: Found) -> str:
+    """Say what is wrong, and how often if that is more than once."""
+    return found.words if found.times == 1 else f"{found.words} ({found.times} times)"
 
 
 def shown(lines: Iterable[Line]) -> tuple[Evidence, ...]:

@@ -4,8 +4,9 @@ It starts the agent several times, kills it, and works in a temporary folder. A 
 --prompt; what needs one is skipped where the agent cannot run any.
 
 exit codes:
-  0 every MUST is met     2 wrong usage                  126, 127 it cannot be started
-  1 one is not            3 it cannot be checked at all
+  0 every MUST that could be judged is met     3 it cannot be checked, or runs no turn and
+  1 one is not                                   has to (--require-turn)
+  2 wrong usage                                126, 127 it cannot be started
 
 example:
   rekindle check -- opencode acp
@@ -29,6 +30,7 @@ from rekindle.check import (
     Settings,
     examine,
     is_failure,
+    orphans,
 )
 from rekindle.cli.arguments import add_command_after_dashes, seconds
 from rekindle.cli.progress import Bar
@@ -71,6 +73,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long to wait for an answer, or the end of a turn (default: %(default)g)",
     )
+    parser.add_argument(
+        "--require-turn", action="store_true", help="end with 3 if the agent cannot run a turn"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON: see docs/check.md")
 
 
@@ -92,18 +97,19 @@ def main(arguments: argparse.Namespace) -> int:
             login=arguments.login,
             patience=arguments.patience,
         )
-        report = asyncio.run(_examined(settings, arguments.only))
+        with orphans.ended():
+            report = asyncio.run(_examined(settings, arguments.only))
     if arguments.json:
         print_json(described(report, command))
     else:
         print_report(report)
-    if any(map(is_failure, report.findings)):
-        return 1
-    if report.obstacle:
-        sys.stdout.flush()
-        print(f"rekindle: cannot be checked: {one_line(report.obstacle)}", file=sys.stderr)
+    obstacle = report.obstacle or (report.no_turns if arguments.require_turn else "")
+    if obstacle:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        print(f"rekindle: cannot be checked: {one_line(obstacle)}", file=sys.stderr)
         return CANNOT_BE_CHECKED
-    return 0
+    return 1 if any(map(is_failure, report.findings)) else 0
 
 
 async def _examined(settings: Settings, only: list[str]) -> Report:

@@ -4,7 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rekindle.check import Finding, Level, Report, Verdict, is_failure, is_warning
+from rekindle.check import (
+    Finding,
+    Found,
+    Level,
+    Report,
+    Verdict,
+    counted,
+    is_failure,
+    is_warning,
+)
 from rekindle.cli.terminal import columns, is_terminal, paint, pick
 from rekindle.cli.words import one_line, printable, several
 from rekindle.core.masking import mask_command
@@ -14,9 +23,10 @@ _MARKS = {
     "fail": ("✗", "FAIL", "red"),
     "warning": ("!", "warn", "yellow"),
     "not offered": ("–", "-   ", "dim"),  # noqa: RUF001 - a dash is meant
-    "skipped": ("·", "skip", "dim"),
+    "not seen": ("·", "-   ", "dim"),
+    "skipped": ("?", "skip", "cyan"),
 }
-_UNJUDGED = frozenset({Verdict.NOT_OFFERED, Verdict.SKIPPED})
+_UNJUDGED = frozenset({Verdict.NOT_OFFERED, Verdict.NOT_SEEN, Verdict.SKIPPED})
 _WIDEST = 68
 _ROOM = 102
 
@@ -33,8 +43,8 @@ def print_report(report: Report) -> None:
         print(paint(scenario, "bold"))
         for finding in findings:
             print(_line(finding))
-    _print_faults("must be otherwise", [it for it in report.findings if is_failure(it)])
-    _print_faults("should be otherwise", [it for it in report.findings if is_warning(it)])
+    _print_faults("MUSTs that are not met", [it for it in report.findings if is_failure(it)])
+    _print_faults("SHOULDs that are not met", [it for it in report.findings if is_warning(it)])
     _print_summary(report)
 
 
@@ -64,15 +74,18 @@ def _mark(finding: Finding) -> tuple[str, str]:
 def _print_faults(heading: str, findings: Sequence[Finding]) -> None:
     if not findings:
         return
-    print(f"\n{paint(f'What {heading}', 'bold')}")
+    print(f"\n{paint(heading, 'bold')}")
     for finding in findings:
         mark, style = _mark(finding)
         print(f"\n{paint(mark, style)} {paint(finding.requirement.name, 'bold')}")
         print(f"  {paint('rule ', 'dim')}  {finding.requirement.title}")
-        print(f"  {paint('found', 'dim')}  {one_line(finding.words)}")
-        for it in finding.evidence:
-            arrow = pick("→", ">") if it.is_sent else pick("←", "<")
-            print(f"  {paint(f'{it.at:8.3f} {arrow}', 'dim')} {printable(it.line)}")
+        for found in finding.faults:
+            print(f"  {paint('found', 'dim')}  {one_line(counted(found))}")
+            for it in found.evidence:
+                arrow = pick("→", ">") if it.is_sent else pick("←", "<")
+                print(f"  {paint(f'{it.at:8.3f} {arrow}', 'dim')} {printable(it.line)}")
+        if finding.unnamed:
+            print(f"  {paint('found', 'dim')}  {finding.unnamed} more")
 
 
 def _print_summary(report: Report) -> None:
@@ -88,16 +101,29 @@ def _conclusion(report: Report) -> Iterator[str]:
     name = one_line(" ".join(filter(None, report.agent))) or "The agent"
     failed = sum(map(is_failure, report.findings))
     warned = sum(map(is_warning, report.findings))
+    skipped = _counts(report, Level.MUST)[Verdict.SKIPPED]
     yield f"{name}, version {report.protocol} of ACP: "
-    if failed:
-        yield paint(f"{several(failed, 'MUST')} not met", "red")
-    elif report.obstacle:
+    if report.obstacle:
         yield paint("it cannot be checked", "red")
+        yield f", {several(failed, 'MUST')} not met" if failed else ""
+    elif failed:
+        yield paint(f"{several(failed, 'MUST')} not met", "red")
+    elif skipped:
+        yield paint("every MUST that could be judged is met", "green")
     else:
         yield paint("every MUST is met", "green")
     if warned:
         yield f", {several(warned, 'warning')}"
+    if skipped and not report.obstacle:
+        yield from _unjudged(report, skipped)
     yield f" ({report.seconds:.1f} s)"
+
+
+def _unjudged(report: Report, skipped: int) -> Iterator[str]:
+    musts = sum(_counts(report, Level.MUST).values())
+    yield f"; {skipped} of {several(musts, 'MUST')} could not be judged"
+    if report.no_turns:
+        yield f": {one_line(report.no_turns)}"
 
 
 def _counts(report: Report, level: Level) -> Counter[Verdict]:
@@ -106,7 +132,7 @@ def _counts(report: Report, level: Level) -> Counter[Verdict]:
 
 # -- for programs -----------------------------------------------------------------------
 
-_NAMES = {"not offered": "notOffered"}
+_NAMES = {"not offered": "notOffered", "not seen": "notSeen"}
 
 
 def described(report: Report, command: Sequence[str]) -> dict[str, object]:
@@ -119,6 +145,7 @@ def described(report: Report, command: Sequence[str]) -> dict[str, object]:
         "command": list(mask_command(tuple(command))),
         "seconds": round(report.seconds, 3),
         "obstacle": report.obstacle or None,
+        "noTurn": report.no_turns or None,
         "summary": {level.lower(): _summary(report, level) for level in Level},
         "requirements": [_described(it) for it in report.findings],
     }
@@ -139,8 +166,16 @@ def _described(finding: Finding) -> dict[str, object]:
         "title": requirement.title,
         "verdict": _NAMES.get(finding.verdict, finding.verdict),
         "words": finding.words or None,
-        "evidence": [
-            {"from": "client" if it.is_sent else "agent", "at": it.at, "line": it.line}
-            for it in finding.evidence
+        "evidence": _evidence(finding.faults[0]) if finding.faults else [],
+        "faults": [
+            {"words": it.words, "times": it.times, "evidence": _evidence(it)}
+            for it in finding.faults
         ],
     }
+
+
+def _evidence(found: Found) -> list[dict[str, object]]:
+    return [
+        {"from": "client" if it.is_sent else "agent", "at": it.at, "line": it.line}
+        for it in found.evidence
+    ]

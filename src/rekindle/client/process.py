@@ -36,16 +36,29 @@ class Ended(Struct, frozen=True):
 class _Reading(asyncio.Protocol):
     """Hands on whole lines, joined by newlines, as each read brings them."""
 
-    def __init__(self, on_lines: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        on_lines: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        longest: int | None = None,
+    ) -> None:
         self._buffer = LineBuffer()
         self._on_lines = on_lines
         self._on_end = on_end
+        self._longest = longest
+        self._waiting = 0
         self.has_ended = False
 
     def data_received(self, data: bytes) -> None:
         lines = self._buffer.feed(data)
         if lines is not None:
+            self._waiting = 0
             self._on_lines(lines)
+            return
+        self._waiting += len(data)
+        if self._longest is not None and self._waiting > self._longest:
+            self._waiting = 0
+            self._on_lines(self._buffer.rest())
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -76,7 +89,10 @@ class Process:
         on_lines: Callable[[bytes], None],
         on_stderr: Callable[[str], None] | None,
         on_end: Callable[[Ended], None],
+        *,
+        longest: int | None = None,
     ) -> None:
+        """Say what is to be told; a line of stdout above `longest` bytes is told in pieces."""
         self.pid = process.pid
         self._process = process
         self._on_stderr = on_stderr
@@ -84,7 +100,7 @@ class Process:
         self._loop = asyncio.get_running_loop()
         self._has_exited = asyncio.Event()
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
-        self._stdout = _Reading(on_lines, self._notice_end)
+        self._stdout = _Reading(on_lines, self._notice_end, longest)
         self._stderr = _Reading(self._remember, self._notice_end)
         self._writing = _Writing(self._notice_end)
         self._stdin: asyncio.WriteTransport | None = None

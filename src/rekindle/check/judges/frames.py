@@ -1,15 +1,15 @@
 """Judges of a whole connection: its frames, its names, and who may say what to whom."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from rekindle.check.judges import names
+from rekindle.check.judges import fields, names
 from rekindle.check.traffic import Answer, Json, Line, same_id
 from rekindle.check.verdicts import Fault
 from rekindle.wire import methods
-from rekindle.wire.envelope import decode, rows, table
+from rekindle.wire.envelope import decode, table
 
 _LONGEST_SHOWN = 60
+_ARRAYS = ("configOptions", "availableCommands")
 
 
 def not_messages(lines: Iterable[Line]) -> Iterator[Fault]:
@@ -98,16 +98,31 @@ def unknown_methods(lines: Iterable[Line]) -> Iterator[Fault]:
             yield Fault(f"{line.method} is no method of the protocol's for clients", (line,))
 
 
-def unasked_capabilities(lines: Iterable[Line]) -> Iterator[Fault]:
-    """Find requests for what this client has said not to have."""
+def unasked_capabilities(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
+    """Find requests and updates for which a client has to say that it knows them."""
     for line in lines:
-        if not line.is_sent and line.is_request and names.needs_a_capability(line.method):
+        if line.is_sent:
+            continue
+        if line.is_request and names.needs_a_capability(line.method):
             yield Fault(f"{line.method} was called, and the client has no such capability", (line,))
+        if protocol == 1 and line.kind in names.UPDATES_OF_SOME_CLIENTS:
+            yield Fault(f"{line.kind} was sent, and the client has not said to know it", (line,))
+
+
+def bad_ids(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
+    """Find requests under ids that are none."""
+    for line in lines:
+        if line.is_sent or not line.is_request:
+            continue
+        is_number = isinstance(line.id, int) and not isinstance(line.id, bool)
+        # Version 1 has null, and advises against it.
+        if not is_number and not isinstance(line.id, str) and (protocol > 1 or line.id is not None):
+            yield Fault(f"{line.method} is asked under the id {line.id!r}", (line,))
 
 
 def unknown_kinds(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
     """Find updates of kinds that the version has not."""
-    known = names.UPDATES[protocol]
+    known = fields.UPDATES[protocol]
     for line in lines:
         if line.is_sent or line.method != methods.UPDATE:
             continue
@@ -126,57 +141,19 @@ def strange_sessions(lines: Iterable[Line], known: Iterable[str]) -> Iterator[Fa
             yield Fault(words, (line,))
 
 
-def extra_fields(lines: Sequence[Line], protocol: int) -> Iterator[Fault]:
-    """Find fields that the protocol's types have not."""
-    asked = {_key(it.id): it for it in lines if it.is_sent and it.is_request}
-    for line in lines:
-        if line.is_sent:
-            continue
-        if line.kind in names.UPDATES[protocol]:
-            allowed = names.UPDATES[protocol][line.kind] | {"sessionUpdate"}
-            yield from _extra(f"the update {line.kind}", line.update, allowed, line)
-            yield from _extra("session/update", line.params, {"sessionId", "update"}, line)
-        elif line.is_answer and (request := asked.get(_key(line.id))):
-            yield from _extra_in_result(request, line, protocol)
+def has_arrays(line: Line) -> bool:
+    """Tell whether a line has options or commands."""
+    return any(name in _values(line) for name in _ARRAYS)
 
 
-def _extra_in_result(request: Line, line: Line, protocol: int) -> Iterator[Fault]:
-    result = table(line.message.get("result"))
-    if request.method == methods.INITIALIZE and result.get("protocolVersion") in names.RESULTS:
-        # It may have been asked for another one, to see what comes.
-        protocol = result["protocolVersion"]
-    allowed = names.RESULTS[protocol].get(request.method)
-    if allowed is None:
-        return
-    yield from _extra(f"the answer to {request.method}", result, allowed, line, request)
-    if request.method == methods.LIST:
-        for entry in map(table, rows(result.get("sessions"))):
-            yield from _extra("a session in the list", entry, names.LISTED, line, request)
-    if request.method == methods.INITIALIZE:
-        told = table(result.get("agentCapabilities" if protocol == 1 else "capabilities"))
-        yield from _extra("the capabilities", told, names.CAPABILITIES[protocol], line, request)
-        own = table(told.get("sessionCapabilities" if protocol == 1 else "session"))
-        allowed = names.SESSION_CAPABILITIES[protocol]
-        yield from _extra("the capabilities of sessions", own, allowed, line, request)
-
-
-def _extra(
-    what: str, value: Json, allowed: Iterable[str], line: Line, request: Line | None = None
-) -> Iterator[Fault]:
-    extra = [it for it in value if it not in {*allowed, "_meta"}]
-    if extra:
-        words = f"{what} has {', '.join(extra)}, which the protocol has not: use `_meta`"
-        yield Fault(words, (line,) if request is None else (request, line))
-
-
-def null_arrays(lines: Sequence[Line]) -> Iterator[Fault]:
+def null_arrays(lines: Iterable[Line]) -> Iterator[Fault]:
     """Find options and commands that are there, but are no arrays."""
     for line in lines:
-        values = line.update if line.kind else table(line.message.get("result"))
-        for name in ("configOptions", "availableCommands"):
+        values = _values(line)
+        for name in _ARRAYS:
             if not line.is_sent and name in values and not isinstance(values[name], list):
                 yield Fault(f"{name} is no array: leave it out if there are none", (line,))
 
 
-def _key(value: Any) -> tuple[str, str]:  # noqa: ANN401 - an id may be anything
-    return type(value).__name__, repr(value)
+def _values(line: Line) -> Json:
+    return line.update if line.kind else table(line.message.get("result"))

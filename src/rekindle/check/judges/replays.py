@@ -54,21 +54,42 @@ def under_another_id(opening: Opening) -> Iterator[Fault]:
             yield Fault(words, (opening.answer.request, line))
 
 
+def user_turns(opening: Opening) -> list[Item]:
+    """Return what the user has said, as it was told."""
+    return _of_user(opening.items)
+
+
+def _of_user(items: Sequence[Item]) -> list[Item]:
+    return [it for it in items if it.role == telling.USER]
+
+
+def lost_turns(opening: Opening, expected: Sequence[Item]) -> Iterator[Fault]:
+    """Find prompts that a session should have, and has not."""
+    said, came = _of_user(expected), user_turns(opening)
+    if words := telling.difference(said, came[: len(said)]):
+        yield Fault(f"what was said is lost: {words}", _shown(opening))
+
+
 def other_turns(opening: Opening, expected: Sequence[Item]) -> Iterator[Fault]:
     """Judge whether a session has the turns that it should have, and no others."""
-    said, came = (
-        [it for it in items if it.role == telling.USER] for items in (expected, opening.items)
-    )
-    if words := telling.difference(said, came):
+    if opening.answer.is_refused:
+        yield Fault(f"it cannot be told again: {opening.answer.in_words()}", opening.answer.lines)
+    elif words := telling.difference(_of_user(expected), user_turns(opening)):
         yield Fault(f"the session has other turns than it had: {words}", _shown(opening))
 
 
-def no_user_turns(opening: Opening, expected: Sequence[Item]) -> Iterator[Fault]:
-    """Judge whether the user's words are told as the user's."""
-    said = [it.words for it in expected if it.role == telling.USER]
-    came = [it.words for it in opening.items if it.role == telling.USER]
-    if missing := [it for it in said if it not in came]:
-        yield Fault(f"the user's words are not told as the user's: {missing[0]!r}", _shown(opening))
+def no_user_turns(opening: Opening, expected: Sequence[Item], protocol: int) -> Iterator[Fault]:
+    """Judge whether the user's words are told as the user's.
+
+    Version 2 need not keep them; what it tells as another's is wrong all the same.
+    """
+    came = [it.words for it in user_turns(opening)]
+    others = [it.words for it in opening.items if it.role != telling.USER]
+    for said in _of_user(expected):
+        if said.words not in came and (protocol == 1 or said.words in others):
+            words = f"the user's words are not told as the user's: {said.words!r}"
+            yield Fault(words, _shown(opening))
+            return
 
 
 def without_ids(opening: Opening) -> Iterator[Fault]:
@@ -81,33 +102,59 @@ def without_ids(opening: Opening) -> Iterator[Fault]:
 
 def other_ids(one: Opening, other: Opening) -> Iterator[Fault]:
     """Find ids that are not the same in two replays; the second may go on longer."""
-    first, second = _ids(one), _ids(other)
-    for (line, name), (later, again) in zip(first, second, strict=False):
-        if name != again:
-            yield Fault(f"the id {name!r} has become {again!r}", (line, later))
+    again = ids(other)
+    for place, (line, name) in enumerate(ids(one)):
+        later, same = again[place] if place < len(again) else (None, None)
+        if name != same:
+            became = f"become {same!r}" if later else "been lost"
+            lines = (line,) if later is None else (line, later)
+            yield Fault(f"the id {name!r} has {became}", lines)
             return
 
 
-def _ids(opening: Opening) -> list[tuple[Line, object]]:
-    named = [
-        (it, it.update.get("toolCallId") or it.update.get("messageId")) for it in opening.history
-    ]
-    return [it for it in named if it[1] is not None]
+def ids(opening: Opening) -> list[tuple[Line, object]]:
+    """Return the ids of messages and tool calls, each where it is seen first."""
+    first: dict[tuple[str, object], Line] = {}
+    for line in opening.history:
+        name = line.update.get("toolCallId") or line.update.get("messageId")
+        if name is not None:
+            first.setdefault((_sort(line.kind), str(name)), line)
+    return [(line, name) for (_, name), line in first.items()]
 
 
-def replayed_notices(opening: Opening) -> Iterator[Fault]:
-    """Find notices in a replay."""
-    for line in updates(opening.before, opening.session_id):
-        if line.kind == methods.NOTICE:
-            yield Fault("a notice is told again", (line,))
+def _sort(kind: str) -> str:
+    return "call" if kind in names.CALLS else kind.removesuffix("_chunk")
 
 
-def told_unasked(opening: Opening) -> Iterator[Fault]:
-    """Find what is told of a conversation though nobody asked for that."""
-    for line in (*opening.before, *opening.after):
-        if line.kind in names.CONVERSATION:
-            words = f"{line.kind} came, and nothing was to be told"
-            yield Fault(words, (opening.answer.request, line))
+def replayed_notices(opening: Opening, said: Sequence[Line]) -> Iterator[Fault]:
+    """Find notices that were told before, and stand in the midst of the history.
+
+    A notice that comes first or last may be told anew: of what is still the case.
+    """
+    told = list(updates(opening.before, opening.session_id))
+    history = [place for place, it in enumerate(told) if it.kind in names.CONVERSATION]
+    before = {_notice(it): it for it in said}
+    for place, line in enumerate(told):
+        is_within = bool(history) and history[0] < place < history[-1]
+        if line.kind == methods.NOTICE and is_within and _notice(line) in before:
+            yield Fault("a notice is told again", (before[_notice(line)], line))
+
+
+def _notice(line: Line) -> tuple[object, object]:
+    return str(line.update.get("title")), str(line.update.get("description"))
+
+
+def told_unasked(opening: Opening, expected: Sequence[Item]) -> Iterator[Fault]:
+    """Find what is told of a conversation though nobody asked for that.
+
+    What was never said in it is no part of it: an agent may have something to say right now.
+    """
+    said = {it.words for it in expected if it.role == telling.AGENT}
+    for item in opening.items:
+        if item.role != telling.AGENT or any(words in item.words for words in said):
+            words = f"{telling.shown(item)} came, and nothing was to be told"
+            yield Fault(words, _shown(opening))
+            return
 
 
 def no_state(opening: Opening) -> Iterator[Fault]:

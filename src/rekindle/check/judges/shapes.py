@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rekindle.check.judges.updates import is_absolute, is_id, is_time
+from rekindle.check.judges.updates import has_zone, is_absolute, is_id, is_time
 from rekindle.check.traffic import Answer, Json
 from rekindle.check.verdicts import Fault
 from rekindle.wire.envelope import METHOD_NOT_FOUND, rows, table
@@ -12,11 +12,11 @@ _V1_ID, _V2_ID = "id", "methodId"
 
 def bad_greeting(answer: Answer, protocol: int) -> Iterator[Fault]:
     """Judge the answer to `initialize`, by the version that it tells."""
-    if answer.result.get("protocolVersion", protocol) == 1:
+    result = answer.result
+    if result.get("protocolVersion", protocol) == 1:
         yield from _bad_v1_greeting(answer)
         return
-    result = answer.result
-    if "agentCapabilities" in result:
+    if is_of_v1(result):
         yield Fault("the answer says version 2, but is one of version 1", answer.lines)
         return
     info = table(result.get("info"))
@@ -28,6 +28,11 @@ def bad_greeting(answer: Answer, protocol: int) -> Iterator[Fault]:
     yield from _not_objects(answer, "capabilities", told, {"session", "auth"})
     session = table(told.get("session"))
     yield from _not_objects(answer, "capabilities.session", session, set(session))
+
+
+def is_of_v1(greeting: Json) -> bool:
+    """Tell whether an answer to `initialize` is one of version 1, whatever it says."""
+    return "agentCapabilities" in greeting
 
 
 def _bad_v1_greeting(answer: Answer) -> Iterator[Fault]:
@@ -61,8 +66,9 @@ def _is_array(value: object) -> bool:
 
 
 def bad_auth_methods(answer: Answer, protocol: int) -> Iterator[Fault]:
-    """Judge the ways to sign in that an agent names."""
-    name_of_id = _V1_ID if protocol == 1 else _V2_ID
+    """Judge the ways to sign in that an agent names, by the version that it means."""
+    told = answer.result.get("protocolVersion", protocol)
+    name_of_id = _V1_ID if told == 1 or is_of_v1(answer.result) else _V2_ID
     if not _is_array(answer.result.get("authMethods") or []):
         yield Fault("`authMethods` is no array", answer.lines)
     for method in map(table, rows(answer.result.get("authMethods"))):
@@ -89,7 +95,7 @@ def not_an_object(answer: Answer, *, or_null: bool = False) -> Iterator[Fault]:
 def not_refused(answer: Answer, code: int | None = None, what: str = "it") -> Iterator[Fault]:
     """Judge an answer that has to be an error, with that code if one is given."""
     if not answer.is_refused:
-        yield Fault(f"{what} is not refused: {answer.in_words()}", answer.lines)
+        yield Fault(f"{what} is not refused with an error: {answer.in_words()}", answer.lines)
     elif code is not None and answer.code != code:
         words = f"{what} is refused with {answer.code}, and not with {code}"
         yield Fault(words, answer.lines)
@@ -97,7 +103,9 @@ def not_refused(answer: Answer, code: int | None = None, what: str = "it") -> It
 
 def not_there(answer: Answer) -> Iterator[Fault]:
     """Judge a method that has to be there, whatever else it says."""
-    if answer.is_refused and answer.code == METHOD_NOT_FOUND:
+    if answer.line is None:
+        yield Fault(f"{answer.request.method} is advertised: {answer.in_words()}", answer.lines)
+    elif answer.code == METHOD_NOT_FOUND:
         yield Fault(f"{answer.request.method} is advertised, and is not there", answer.lines)
 
 
@@ -135,12 +143,13 @@ def _bad_entry(entry: Json) -> Iterator[str]:
         yield "a session in the list has `additionalDirectories` that are not absolute paths"
 
 
-def bad_times(answer: Answer) -> Iterator[Fault]:
+def bad_times(answer: Answer, protocol: int) -> Iterator[Fault]:
     """Find times in a list that are none, or have no zone."""
     for entry in map(table, rows(answer.result.get("sessions"))):
         time = entry.get("updatedAt")
-        if time is not None and not is_time(time, with_zone=True):
-            yield Fault(f"`updatedAt` is {time!r}: no time with a zone", answer.lines)
+        if time is not None and not (is_time(time, protocol) and has_zone(time)):
+            form = "ISO 8601 with a zone" if protocol == 1 else "RFC 3339"
+            yield Fault(f"`updatedAt` is {time!r}: no time of {form}", answer.lines)
 
 
 def bad_options(options: Sequence[Json], answer: Answer, protocol: int) -> Iterator[Fault]:

@@ -2,7 +2,8 @@
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import PurePath
 
@@ -12,9 +13,13 @@ from rekindle.check.verdicts import Fault
 from rekindle.wire import methods
 from rekindle.wire.envelope import rows, table
 
-_CALL_KINDS = frozenset({"tool_call", "tool_call_update", "tool_call_content_chunk"})
 _BLOCKED = "requires_action"
-_TERMINAL_KINDS = frozenset({"terminal_update", "terminal_output_chunk"})
+_RFC_3339 = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?"
+    r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
+_ZONE = re.compile(r"[Tt ].*([Zz]|[+-]\d\d(:?\d\d)?)$")
 
 
 def is_id(value: object) -> bool:
@@ -27,70 +32,91 @@ def is_absolute(value: object) -> bool:
     return isinstance(value, str) and PurePath(value).is_absolute()
 
 
-def is_time(value: object, *, with_zone: bool) -> bool:
-    """Tell whether a value is a time of ISO 8601."""
+def is_time(value: object, protocol: int) -> bool:
+    """Tell whether a value is a time: in version 1 of ISO 8601, in version 2 of RFC 3339."""
     if not isinstance(value, str):
         return False
+    written = _RFC_3339.fullmatch(value)
+    if protocol > 1 and written is None:
+        return False
     try:
-        time = datetime.fromisoformat(value)
+        datetime.fromisoformat(written[1] if written else value)
     except ValueError:
         return False
-    return "T" in value.upper() and (time.tzinfo is not None or not with_zone)
+    return written is not None or "T" in value.upper()
+
+
+def has_zone(value: object) -> bool:
+    """Tell whether a time says of which zone it is."""
+    return isinstance(value, str) and _ZONE.search(value) is not None
 
 
 def bad_tool_calls(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
     """Find tool calls that lack what they need."""
-    announced: set[tuple[str, object]] = set()
     for line in lines:
-        if line.is_sent or line.kind not in _CALL_KINDS:
+        if line.is_sent or line.kind not in names.CALLS:
             continue
         update = line.update
         if not is_id(update.get("toolCallId")):
             yield Fault(f"{line.kind} has no toolCallId", (line,))
             continue
-        call = (line.session_id, update["toolCallId"])
-        if line.kind == "tool_call":
-            announced.add(call)
-            if not isinstance(update.get("title"), str):
-                yield Fault("a tool call has no title", (line,))
-        elif protocol == 1 and call not in announced:
-            words = f"the tool call {call[1]} is updated, but was never told as tool_call"
-            yield Fault(words, (line,))
+        if line.kind == "tool_call" and not isinstance(update.get("title"), str):
+            yield Fault("a tool call has no title", (line,))
         yield from _bad_status(line, protocol)
-        yield from _bad_locations(line)
+        yield from _bad_paths(line)
 
 
 def _bad_status(line: Line, protocol: int) -> Iterator[Fault]:
     status = line.update.get("status")
     if status is None:
         return
-    is_extension = protocol > 1 and isinstance(status, str) and names.is_custom(status)
-    if status not in names.CALL_STATUSES[protocol] and not is_extension:
+    if not _is_one_of(status, names.CALL_STATUSES[protocol], protocol):
         yield Fault(f"version {protocol} has no status {status!r} of a tool call", (line,))
 
 
-def _bad_locations(line: Line) -> Iterator[Fault]:
-    for location in rows(line.update.get("locations")):
-        path = table(location).get("path")
+def _is_one_of(value: object, known: Collection[str], protocol: int) -> bool:
+    """Tell whether a value is one of those that are known, or in version 2 an extension's."""
+    is_known = isinstance(value, str) and value in known
+    return is_known or (protocol > 1 and names.is_custom(value))
+
+
+def _bad_paths(line: Line) -> Iterator[Fault]:
+    for location in map(table, rows(line.update.get("locations"))):
+        path = location.get("path")
         if not is_absolute(path):
             yield Fault(f"a tool call's location is not absolute: {path!r}", (line,))
+    content = line.update.get("content")
+    for it in map(table, rows(content) or [content]):
+        if it.get("type") == "diff":
+            for path in _changed(it):
+                if not is_absolute(path):
+                    yield Fault(f"the path of a diff is not absolute: {path!r}", (line,))
 
 
-def untitled_calls(lines: Iterable[Line]) -> Iterator[Fault]:
-    """Find tool calls that are first told without a title."""
-    seen: set[tuple[str, object]] = set()
+def _changed(diff: Json) -> Iterator[object]:
+    """Yield the paths that a diff names, in the form of version 1 or 2."""
+    for it in [diff, *map(table, rows(diff.get("changes")))]:
+        yield from (it[name] for name in ("path", "oldPath") if it.get(name) is not None)
+
+
+def untitled_calls(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
+    """Find tool calls that are first told without a title; in version 1, by an update."""
+    seen: set[tuple[str, str]] = set()
     for line in lines:
-        call = (line.session_id, line.update.get("toolCallId"))
-        if not line.is_sent and line.kind in _CALL_KINDS and call not in seen:
+        call = (line.session_id, str(line.update.get("toolCallId")))
+        if not line.is_sent and line.kind in names.CALLS and call not in seen:
             seen.add(call)
-            if not isinstance(line.update.get("title"), str):
+            if protocol == 1 and line.kind != "tool_call":
+                words = f"the tool call {call[1]} is updated, but was never told as tool_call"
+                yield Fault(words, (line,))
+            elif not isinstance(line.update.get("title"), str):
                 yield Fault(f"the tool call {call[1]} is first told without a title", (line,))
 
 
-def bad_plans(lines: Iterable[Line]) -> Iterator[Fault]:
+def bad_plans(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
     """Find plans that lack their entries, or their id."""
     for line in lines:
-        if line.is_sent or line.kind not in {"plan", "plan_update"}:
+        if line.is_sent or line.kind not in names.PLANS:
             continue
         plan = table(line.update.get("plan")) if line.kind == "plan_update" else line.update
         if line.kind == "plan_update" and not is_id(plan.get("planId")):
@@ -100,17 +126,23 @@ def bad_plans(lines: Iterable[Line]) -> Iterator[Fault]:
         if not isinstance(plan.get("entries"), list):
             yield Fault("a plan has no entries", (line,))
         for entry in map(table, rows(plan.get("entries"))):
-            is_whole = isinstance(entry.get("content"), str) and "priority" in entry
-            if not is_whole or entry.get("status") not in names.PLAN_STATUSES:
-                words = "an entry of a plan lacks its content, its priority, or a known status"
-                yield Fault(words, (line,))
-                break
+            yield from (Fault(words, (line,)) for words in _bad_plan_entry(entry, protocol))
+
+
+def _bad_plan_entry(entry: Json, protocol: int) -> Iterator[str]:
+    if not isinstance(entry.get("content"), str):
+        yield "an entry of a plan has no content"
+    status, priority = entry.get("status"), entry.get("priority")
+    if not _is_one_of(status, names.PLAN_STATUSES[protocol], protocol):
+        yield f"an entry of a plan has the status {status!r}"
+    if not _is_one_of(priority, names.PLAN_PRIORITIES, protocol):
+        yield f"an entry of a plan has the priority {priority!r}"
 
 
 def bad_terminals(lines: Iterable[Line]) -> Iterator[Fault]:
     """Find terminals without id, and output that cannot be decoded."""
     for line in lines:
-        if line.is_sent or line.kind not in _TERMINAL_KINDS:
+        if line.is_sent or line.kind not in names.TERMINALS:
             continue
         if not is_id(line.update.get("terminalId")):
             yield Fault(f"{line.kind} has no terminalId", (line,))
@@ -143,7 +175,7 @@ def bad_information(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
         if not isinstance(update.get("title"), str | None):
             yield Fault("session_info_update has a title that is no text", (line,))
         time = update.get("updatedAt")
-        if time is not None and not is_time(time, with_zone=protocol > 1):
+        if time is not None and not is_time(time, protocol):
             yield Fault(f"session_info_update has a time that is none: {time!r}", (line,))
 
 

@@ -8,7 +8,7 @@ from rekindle.check.peer import Peer
 from rekindle.check.traffic import Answer, Json
 from rekindle.check.verdicts import Fault
 from rekindle.wire import methods
-from rekindle.wire.envelope import METHOD_NOT_FOUND, PARSE_ERROR, rows
+from rekindle.wire.envelope import METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION, rows
 
 _UNKNOWN = "_rekindle/check"
 _NO_WAY = "rekindle-check-has-none"
@@ -29,7 +29,8 @@ def _judge_greeting(it: Examiner) -> None:
     answer = it.greeting
     if answer is None or answer.line is None:
         return
-    it.ledger.judge("greeting.version", _wrong_version(answer))
+    if answer.code != UNSUPPORTED_VERSION:  # else it speaks another one, and says so
+        it.ledger.judge("greeting.version", _wrong_version(answer))
     if answer.is_result:
         it.ledger.judge("greeting.shape", shapes.bad_greeting(answer, it.protocol))
         it.ledger.judge("greeting.auth", shapes.bad_auth_methods(answer, it.protocol))
@@ -93,19 +94,21 @@ async def _sign_in(it: Examiner) -> None:
 
 
 async def _other_versions(it: Examiner) -> None:
-    """Ask another process for odd versions, and tell it what it cannot read."""
-    patience = it.settings.patience
+    """Ask for odd versions, each in a process of its own: an agent may end for that."""
     peer = await it.start()
     request = peer.request(methods.INITIALIZE, hello(str(it.protocol)))
-    odd = await peer.answer(request, patience)
+    odd = await peer.answer(request, it.settings.patience)
     it.ledger.judge("greeting.odd", _echoed(odd, str(it.protocol)))
-    if not odd.is_refused:
-        await peer.kill()
-        peer = await it.start()
-    higher = await it.ask(peer, methods.INITIALIZE, hello(HIGHEST_VERSION))
-    it.ledger.judge("greeting.higher", _not_its_own(higher))
-    await _unreadable(it, peer)
     await peer.kill()
+    peer = await it.start()
+    higher = await it.ask(peer, methods.INITIALIZE, hello(HIGHEST_VERSION))
+    it.ledger.judge("greeting.higher", _not_its_own(higher, it.protocol))
+    own = peer if higher.is_result else await it.agent()
+    await _unreadable(it, own)
+    await peer.kill()
+    if own is not peer:
+        # Who has read what is no JSON may read nothing after it.
+        await it.leave(kill=True)
 
 
 def _echoed(answer: Answer, version: str) -> Iterator[Fault]:
@@ -115,12 +118,15 @@ def _echoed(answer: Answer, version: str) -> Iterator[Fault]:
         yield Fault(f"a version that is none, {version!r}, was agreed to", answer.lines)
 
 
-def _not_its_own(answer: Answer) -> Iterator[Fault]:
+def _not_its_own(answer: Answer, spoken: int) -> Iterator[Fault]:
     version = answer.result.get("protocolVersion")
-    if not _is_version(version):
+    if not isinstance(version, int) or isinstance(version, bool):
         yield Fault(f"a higher version gets none: {answer.in_words()}", answer.lines)
     elif version == HIGHEST_VERSION:
         yield Fault(f"the agent claims to speak version {version}", answer.lines)
+    elif version < spoken:
+        words = f"a higher version gets {version}, and the agent speaks {spoken}"
+        yield Fault(words, answer.lines)
 
 
 async def _unreadable(it: Examiner, peer: Peer) -> None:
