@@ -159,6 +159,31 @@ def test_a_turn_that_is_over_by_itself_is_not_judged(
     assert "--long-prompt" in verdicts["cancel.ends"].words
 
 
+def test_a_turn_that_ends_as_it_is_cancelled_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends_by_itself(message: Json, asked: Line | None, peer: FaultyPeer) -> Any:  # noqa: ANN401
+        """End the first turn with end_turn when it is cancelled, the second one a moment later."""
+        slow = [it for it in peer.lines if it.method == PROMPT and b"slow" in it.data]
+        if asked is not None and asked in slow:
+            if asked is slow[0]:
+                yield message | {"result": {"stopReason": "end_turn"}}
+            return
+        yield message
+        is_open = len(slow) == 2 and not any(it.id == slow[1].id for it in heard(peer))
+        if is_open and kind_of(message) == "agent_message_chunk":
+            yield {"jsonrpc": "2.0", "id": slow[1].id, "result": {"stopReason": "end_turn"}}
+
+    report = play(ends_by_itself, tmp_path, monkeypatch, only=("cancel",), settling=0.02)
+    verdicts = {it.requirement.name: it for it in report.findings}
+    assert verdicts["cancel.ends"].verdict is Verdict.SKIPPED, reasons(report)
+    assert "--long-prompt" in verdicts["cancel.ends"].words
+
+
+def heard(peer: FaultyPeer) -> list[Line]:
+    return [it for it in peer.lines if it.is_answer and not it.is_sent]
+
+
 def test_version_2_may_have_no_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
         if asked is not None and asked.method == "initialize" and "result" in message:
