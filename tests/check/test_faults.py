@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import (
+from agent_faults import (
     Fault,
     FaultyPeer,
     after,

@@ -1,0 +1,67 @@
+"""Episodes: which kinds there are, and running one that a seed and a number name."""
+
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import strikes
+from .nursery import Nursery
+from .violation import Violation
+from .world import World
+
+_ROUNDS = 12
+
+Kind = Callable[[World], None]
+
+
+def struck(world: World) -> None:
+    for _ in range(_ROUNDS):
+        strikes.strike_at_random(world)
+
+
+KINDS: dict[str, tuple[Kind, int]] = {
+    "struck": (struck, 10),
+}
+"""Each with how often it comes, compared to others."""
+
+
+@dataclass
+class Outcome:
+    """What came of an episode."""
+
+    seed: int
+    number: int
+    kind: str
+    seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    updates: int = 0
+    sessions: int = 0
+    violation: str | None = None
+
+
+def run(seed: int, number: int, root: Path, nursery: Nursery, only: str | None = None) -> Outcome:
+    """Run one episode; a failed one keeps its folder."""
+    # A text, because a hash of a tuple is another in each process.
+    chance = random.Random(f"{seed}/{number}")  # noqa: S311 - a seed that can be given again
+    weights = [weight for _, weight in KINDS.values()]
+    kind = only or chance.choices(list(KINDS), weights)[0]
+    begin = time.monotonic()
+    world = World(root / f"{seed}-{number}", nursery, chance)
+    outcome = Outcome(seed, number, kind)
+    try:
+        KINDS[kind][0](world)
+        world.finish()
+    except Violation as violation:
+        outcome.violation = str(violation)
+    except Exception as error:  # noqa: BLE001 - a mistake of the harness's is a failure, too
+        outcome.violation = f"the harness failed: {error!r}"
+        (world.folder / "harness.traceback").write_text(traceback.format_exc())
+    finally:
+        world.close(keep=outcome.violation is not None)
+    outcome.seconds = time.monotonic() - begin
+    outcome.faults, outcome.updates, outcome.sessions = world.faults, world.updates, len(world.ledger)
+    return outcome
