@@ -134,10 +134,21 @@ class Editor:
         elif "method" not in message and message.get("id") in self._asked:
             method, session_id, prompt = self._asked.pop(message["id"])
             self._answers[message["id"]] = message
-            if method == "initialize" and "result" in message:
-                self.has_greeted = True
+            if "result" in message:
+                self._hear_success(method, session_id, message["result"])
             if prompt is not None and session_id is not None:
                 self.ledger[session_id].answered.add(prompt)
+
+    def _hear_success(self, method: str, session_id: str | None, result: Json) -> None:
+        match method:
+            case "initialize":
+                self.has_greeted = True
+            case "session/new":
+                self.opened.add(result["sessionId"])
+            case "session/load" | "session/resume" if session_id is not None:
+                self.opened.add(session_id)
+            case _:
+                pass
 
     def _hear_update(self, session_id: str, line: bytes) -> None:
         for number, (method, of, _) in self._asked.items():

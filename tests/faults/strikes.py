@@ -10,11 +10,10 @@ from collections.abc import Callable
 
 from .editor import Editor
 from .processes import Process, until
-from .world import World
+from .world import NEW, World
 
 VICTIMS = ("Rekindle", "the agent", "the client")
 _LONGEST_STOP = 0.3
-_NEW = {"cwd": "/home/user/project", "mcpServers": []}
 
 Moment = Callable[[World], tuple[Editor, float]]
 """Begins something in an editor; says within how many seconds the blow falls best."""
@@ -78,7 +77,6 @@ def replaying(world: World) -> tuple[Editor, float]:
     if free:
         session_id = max(free, key=lambda one: world.ledger[one].received)
         world.begin_to_load(editor, session_id)
-        editor.opened.add(session_id)
     else:
         world.new_session(editor)
     return editor, 0.03
@@ -96,7 +94,7 @@ def making_sessions(world: World) -> tuple[Editor, float]:
     editor = at_hand(world)
     session_id = world.open_session(editor)
     for method in world.chance.sample(("session/new", "session/fork", "session/list"), 3):
-        params = {} if method == "session/list" else dict(_NEW)
+        params = {} if method == "session/list" else dict(NEW)
         if method == "session/fork":
             params["sessionId"] = session_id
         editor.request(method, params)

@@ -25,7 +25,7 @@ from .violation import Violation
 _COLD = 0.05
 _RESUMES = 0.3
 _LARGEST_SESSION = 4000
-_NEW = {"cwd": "/home/user/project", "mcpServers": []}
+NEW = {"cwd": "/home/user/project", "mcpServers": []}
 
 
 class World:
@@ -63,8 +63,9 @@ class World:
         return editor
 
     def new_session(self, editor: Editor) -> str:
-        session_id = editor.result("session/new", _NEW)["sessionId"]
-        return self._opened(editor, session_id)
+        session_id = editor.result("session/new", NEW)["sessionId"]
+        _ = self.ledger[session_id]
+        return session_id
 
     def load(self, editor: Editor, session_id: str) -> str:
         """Load a session, and see that it is told as it was recorded."""
@@ -74,10 +75,10 @@ class World:
         if "result" not in answer:
             raise Violation("a session cannot be loaded", str(answer["error"]))
         check_replay(editor.told(request), before)
-        return self._opened(editor, session_id)
+        return session_id
 
     def begin_to_load(self, editor: Editor, session_id: str) -> int:
-        return editor.request("session/load", {"sessionId": session_id, **_NEW})
+        return editor.request("session/load", {"sessionId": session_id, **NEW})
 
     def open_session(self, editor: Editor) -> str:
         """Open a session of before, or a new one; return its id."""
@@ -93,11 +94,6 @@ class World:
         opened = {session_id for editor in self.editors for session_id in editor.opened}
         small = [one for one, told in self.ledger.items() if told.received < _LARGEST_SESSION]
         return [session_id for session_id in small if session_id not in opened]
-
-    def _opened(self, editor: Editor, session_id: str) -> str:
-        editor.opened.add(session_id)
-        _ = self.ledger[session_id]
-        return session_id
 
     def record(self, session_id: str) -> Recorded:
         return recorded(self.store, session_id)
