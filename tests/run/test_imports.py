@@ -15,6 +15,7 @@ OURS_BEFORE_THE_AGENT_STARTS = {
     "rekindle.errors",
     "rekindle.run",
     "rekindle.run.agent",
+    "rekindle.run.guard",
     "rekindle.run.log",
     "rekindle.run.patience",
     "rekindle.run.process_group",

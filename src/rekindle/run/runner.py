@@ -47,7 +47,6 @@ class Runner:
     def __init__(
         self, agent: Agent, relay: Relay, recorder: Recorder, log: Log, *, holder: Holder
     ) -> None:
-        self._command = agent.command
         self._relay = relay
         self._recorder = recorder
         self._log = log
@@ -142,7 +141,8 @@ class Runner:
         if not self._link.is_over:
             return "it still runs"
         try:
-            agent = Agent(self._command)
+            former = self._link.agent
+            agent = Agent(former.command, grace=former.grace)
         except RekindleError as error:
             return str(error)
         self._log.note(f"started the agent again: {agent.pid}")
