@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .ledger import Ledger, Serial, asked_in, said_in
+from .ledger import Ledger, Serial, said_in
 from .nursery import HERE, Nursery
 from .processes import MARK, PATIENCE, Process, marked, until
 from .violation import Violation
@@ -155,7 +155,8 @@ class Editor:
             if method == "session/load" and of == session_id:
                 self._told.setdefault(number, []).append(line)
                 return
-        self.ledger[session_id].pieces[self.name].extend(said_in(line))
+        if session_id in self.ledger:
+            self.ledger[session_id].pieces[self.name].extend(said_in(line))
 
     def told(self, request: int) -> list[bytes]:
         """Return what was told again before a request to load was answered."""

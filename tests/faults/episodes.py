@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import strikes
+from . import clocks, crowd, endurance, misbehaving, strikes
 from .nursery import Nursery
 from .violation import Violation
 from .world import World
@@ -18,13 +18,23 @@ _ROUNDS = 12
 Kind = Callable[[World], None]
 
 
-def struck(world: World) -> None:
-    for _ in range(_ROUNDS):
-        strikes.strike_at_random(world)
+def _again_and_again(fault: Kind) -> Kind:
+    def episode(world: World) -> None:
+        for _ in range(_ROUNDS):
+            fault(world)
+
+    return episode
 
 
 KINDS: dict[str, tuple[Kind, int]] = {
-    "struck": (struck, 10),
+    "strikes": (_again_and_again(strikes.strike_at_random), 40),
+    "bad agents": (_again_and_again(misbehaving.misbehave), 10),
+    "agents that never exit": (misbehaving.never_exit, 5),
+    "a client that does not read": (lambda world: misbehaving.do_not_read(world, 1.0), 5),
+    "a client that does not read for a minute": (misbehaving.do_not_read_for_a_minute, 0),
+    "a crowd": (crowd.all_at_once, 5),
+    "a clock that jumps": (clocks.jump_back, 5),
+    "endurance": (endurance.endure, 2),
 }
 """Each with how often it comes, compared to others."""
 
