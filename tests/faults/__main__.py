@@ -5,7 +5,9 @@
 """
 
 import argparse
+import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -16,12 +18,14 @@ from . import crew, episodes, report
 from .crew import Order
 from .episodes import Outcome
 from .nursery import Nursery
+from .storage import NAMESPACE
 
 
 
 def main() -> int:
     """Run episodes; return 1 if a promise was broken."""
     arguments = _arguments()
+    _be_alone_with_mounts()
     root = Path(tempfile.mkdtemp(prefix="rekindle-faults-"))
     begin = time.monotonic()
     outcomes: list[Outcome] = []
@@ -49,6 +53,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kind", choices=list(episodes.KINDS), help="run only this kind")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
     return parser.parse_args()
+
+
+def _be_alone_with_mounts() -> None:
+    """Become a process whose mounts are seen by nobody else, where that is possible."""
+    if os.geteuid() == 0 and not os.environ.get(NAMESPACE) and shutil.which("unshare"):
+        ours = [sys.executable, "-m", __package__ or "faults", *sys.argv[1:]]
+        os.environ[NAMESPACE] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--", *ours])  # noqa: S606, S607 - no shell
 
 
 def _episodes(arguments: argparse.Namespace, root: Path) -> Iterator[Outcome]:

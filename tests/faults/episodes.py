@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import clocks, crowd, endurance, misbehaving, strikes
+from . import clocks, crowd, endurance, misbehaving, storage, strikes
 from .nursery import Nursery
 from .violation import Violation
 from .world import World
@@ -18,9 +18,9 @@ _ROUNDS = 12
 Kind = Callable[[World], None]
 
 
-def _again_and_again(fault: Kind) -> Kind:
+def _again_and_again(fault: Kind, times: int = _ROUNDS) -> Kind:
     def episode(world: World) -> None:
-        for _ in range(_ROUNDS):
+        for _ in range(times):
             fault(world)
 
     return episode
@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "a client that does not read for a minute": (misbehaving.do_not_read_for_a_minute, 0),
     "a crowd": (crowd.all_at_once, 5),
     "a clock that jumps": (clocks.jump_back, 5),
+    "a store that fails": (_again_and_again(storage.any_of_them, 3), 10),
     "endurance": (endurance.endure, 2),
 }
 """Each with how often it comes, compared to others."""
@@ -50,6 +51,7 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     updates: int = 0
     sessions: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
     violation: str | None = None
 
 
@@ -73,5 +75,6 @@ def run(seed: int, number: int, root: Path, nursery: Nursery, only: str | None =
     finally:
         world.close(keep=outcome.violation is not None)
     outcome.seconds = time.monotonic() - begin
-    outcome.faults, outcome.updates, outcome.sessions = world.faults, world.updates, len(world.ledger)
+    outcome.faults, outcome.skipped = world.faults, world.skipped
+    outcome.updates, outcome.sessions = world.updates, len(world.ledger)
     return outcome

@@ -38,6 +38,9 @@ class World:
         self.store = folder / "store" / "s.db"
         self.ledger = Ledger()
         self.faults: Counter[str] = Counter()
+        self.skipped: dict[str, str] = {}
+        self.gone = 0
+        """How many updates were checked in sessions that are gone."""
         self.editors: list[Editor] = []
         self._all: list[Editor] = []
         folder.mkdir(parents=True)
@@ -95,6 +98,14 @@ class World:
         small = [one for one, told in self.ledger.items() if told.received < _LARGEST_SESSION]
         return [session_id for session_id in small if session_id not in opened]
 
+    def forget(self, *session_ids: str) -> None:
+        """Expect nothing more of sessions: somebody has removed them."""
+        for session_id in session_ids:
+            self.gone += self.ledger.pop(session_id).received
+
+    def forget_all_but(self, session_id: str) -> None:
+        self.forget(*(one for one in list(self.ledger) if one != session_id))
+
     def record(self, session_id: str) -> Recorded:
         return recorded(self.store, session_id)
 
@@ -104,6 +115,10 @@ class World:
         """Note that a fault was injected."""
         self.faults[fault] += 1
         self.note(fault)
+
+    def skip(self, fault: str, why: str) -> None:
+        """Note that a fault cannot be injected here."""
+        self.skipped[fault] = why
 
     def note(self, text: str) -> None:
         """Tell the story, for whoever looks at a failed episode."""
@@ -142,7 +157,7 @@ class World:
 
     @property
     def updates(self) -> int:
-        return sum(conversation.received for conversation in self.ledger.values())
+        return self.gone + sum(told.received for told in self.ledger.values())
 
     def close(self, *, keep: bool) -> None:
         """Leave no process behind, and no folder, unless there is something to look at."""

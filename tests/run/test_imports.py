@@ -98,6 +98,7 @@ OURS_AFTER = {
     "rekindle.store.statements",
     "rekindle.store.upkeep",
     "rekindle.store.weeks",
+    "rekindle.store.whereabouts",
     "rekindle.wire",
     "rekindle.wire.envelope",
     "rekindle.wire.framing",

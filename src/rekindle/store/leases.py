@@ -58,13 +58,29 @@ class Leases:
             if alive[token]
         }
 
+    def held(self) -> dict[int, Holder]:
+        """Return the sessions that are driven by way of this object."""
+        rows = self._db.execute(_ALL).fetchall()
+        return {
+            key: Holder(token=token, pid=pid, host=host)
+            for key, token, pid, host in rows
+            if token in self._alive
+        }
+
     def drop(self, holder: Holder, key: int | None) -> None:
         """Give up one session, or all."""
         self._db.execute(_DROP, {"token": holder.token, "key": key})
 
     def inherit(self, former: "Leases") -> None:
         """Be alive instead of another."""
-        self._alive.update(former._alive)  # noqa: SLF001 - of its own kind
+        for token, lock in former._alive.items():  # noqa: SLF001 - of its own kind
+            if lock.is_of(self._path(token)):
+                self._forget(token)
+                self._alive[token] = lock
+            else:
+                # It went with the store: nobody would see it.
+                self._show_alive(token)
+                lock.close()
         former._alive.clear()  # noqa: SLF001
 
     def close(self) -> None:
@@ -80,6 +96,10 @@ class Leases:
             lock = FileLock(self._path(token))
             lock.acquire(0)
             self._alive[token] = lock
+
+    def _forget(self, token: str) -> None:
+        if token in self._alive:
+            self._alive.pop(token).close()
 
     def _is_alive(self, token: str) -> bool:
         if token in self._alive:
