@@ -27,6 +27,7 @@ class Editor:
         nursery: Nursery,
         folder: Path,
         name: str,
+        store: Path,
         ledger: Ledger,
         *,
         options: tuple[str, ...] = (),
@@ -53,7 +54,7 @@ class Editor:
         self.has_greeted = False
         self._at = 0
         self._begun = b""
-        arguments = ["run", "--store", str(folder / "store" / "s.db"), "--grace", "0.2"]
+        arguments = ["run", "--store", str(store), "--grace", "0.2"]
         started = {
             "arguments": [*arguments, *options, "--", *agent],
             "environ": {MARK: self.mark},

@@ -19,7 +19,7 @@ from .checks import (
 from .editor import AGENT, Editor
 from .ledger import Ledger
 from .nursery import Nursery
-from .processes import end_marked
+from .processes import Process, end_marked
 from .violation import Violation
 
 _COLD = 0.05
@@ -43,6 +43,8 @@ class World:
         """How many updates were checked in sessions that are gone."""
         self.editors: list[Editor] = []
         self._all: list[Editor] = []
+        self._watched: list[Process] = []
+        self._stores = 0
         folder.mkdir(parents=True)
 
     # -- editors and sessions -----------------------------------------------------------
@@ -53,7 +55,7 @@ class World:
         way = "cold" if self.chance.random() < _COLD and "clock" not in options else "warm"
         name = f"editor-{len(self._all)}"
         given = {"agent": agent, "way": way, **options}
-        editor = Editor(self.nursery, self.folder, name, self.ledger, **given)
+        editor = Editor(self.nursery, self.folder, name, self.store, self.ledger, **given)
         self.note(f"{name} starts {way} with {' '.join(agent[-1:])}")
         self.editors.append(editor)
         self._all.append(editor)
@@ -105,6 +107,16 @@ class World:
 
     def forget_all_but(self, session_id: str) -> None:
         self.forget(*(one for one in list(self.ledger) if one != session_id))
+
+    def begin_anew(self) -> None:
+        """Go on with another store."""
+        self._stores += 1
+        self.store = self.folder / f"store-{self._stores}" / "s.db"
+
+    def watch(self, process: Process) -> Process:
+        """See to it that a process does not outlive the episode."""
+        self._watched.append(process)
+        return process
 
     def record(self, session_id: str) -> Recorded:
         return recorded(self.store, session_id)
@@ -164,5 +176,7 @@ class World:
         for editor in self._all:
             editor.close()
             end_marked(editor.mark)
+        for process in self._watched:
+            process.close()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
