@@ -1,7 +1,7 @@
 """`make torture`: episodes for so many seconds, several at once, from one seed.
 
-    python -m faults --seed 7 --seconds 600       a long run; writes docs/reliability.md
-    python -m faults --seed 7 --episode 123       one episode of it again
+    make torture SECONDS=600 SEED="1 2 3"   three long runs, told in docs/reliability.md
+    make torture SEED=2 EPISODE=123         one episode of them again
 """
 
 import argparse
@@ -18,6 +18,7 @@ from . import crew, episodes, report
 from .crew import Order
 from .episodes import Outcome
 from .nursery import Nursery
+from .report import Run
 from .storage import NAMESPACE
 
 
@@ -27,28 +28,35 @@ def main() -> int:
     arguments = _arguments()
     _be_alone_with_mounts()
     root = Path(tempfile.mkdtemp(prefix="rekindle-faults-"))
+    runs = [_run(seed, arguments, root) for seed in arguments.seed]
+    if arguments.write:
+        report.write(runs)
+    if any(run.broken for run in runs):
+        return 1
+    root.rmdir()
+    return 0
+
+
+def _run(seed: int, arguments: argparse.Namespace, root: Path) -> Run:
     begin = time.monotonic()
     outcomes: list[Outcome] = []
-    for outcome in _episodes(arguments, root):
+    for outcome in _episodes(seed, arguments, root):
         outcomes.append(outcome)
+        run = Run(seed, time.monotonic() - begin, outcomes)
         if outcome.violation:
             print(report.failure(outcome, root), flush=True)
         elif sys.stderr.isatty():
-            print(report.progress(outcomes, time.monotonic() - begin), end="", file=sys.stderr)
-    seconds = time.monotonic() - begin
-    print(report.summary(outcomes, seconds))
-    if arguments.write:
-        report.write(outcomes, seconds, arguments.seed)
-    is_broken = any(outcome.violation for outcome in outcomes)
-    if not is_broken:
-        root.rmdir()
-    return int(is_broken)
+            print(report.progress(run), end="", file=sys.stderr)
+    run = Run(seed, time.monotonic() - begin, outcomes)
+    print(report.summary(run), flush=True)
+    return run
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--seconds", type=float, default=60.0)
+    any_seed = [random.SystemRandom().randrange(10**6)]
+    parser.add_argument("--seed", type=int, nargs="+", default=any_seed)
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each seed")
     parser.add_argument("--episode", type=int, help="run only this one")
     parser.add_argument("--kind", choices=list(episodes.KINDS), help="run only this kind")
     parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
@@ -63,13 +71,13 @@ def _be_alone_with_mounts() -> None:
         os.execvp("unshare", ["unshare", "--mount", "--", *ours])  # noqa: S606, S607 - no shell
 
 
-def _episodes(arguments: argparse.Namespace, root: Path) -> Iterator[Outcome]:
+def _episodes(seed: int, arguments: argparse.Namespace, root: Path) -> Iterator[Outcome]:
     if arguments.episode is None:
-        order = Order(arguments.seed, arguments.seconds, root, arguments.kind)
+        order = Order(seed, arguments.seconds, root, arguments.kind)
         yield from crew.run(order)
         return
     nursery = Nursery()
-    yield episodes.run(arguments.seed, arguments.episode, root, nursery, arguments.kind)
+    yield episodes.run(seed, arguments.episode, root, nursery, arguments.kind)
     nursery.close()
 
 

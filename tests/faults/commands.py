@@ -52,9 +52,7 @@ def kill_commands(world: World) -> None:
         turn = editor.prompt(session_id, "stream 300 4")
         command = _run(world, *commands[name])
         time.sleep(world.chance.random() * _WITHIN)  # the moment is what is drawn
-        command.strike(signal.SIGKILL)
-        world.count(f"kill `rekindle {commands[name][0]}`")
-        command.wait()
+        _kill(world, command, f"`rekindle {commands[name][0]}`")
         _see_all_or_nothing(world)
         world.expect("the conversation goes on", "result" in editor.answer(turn), name)
         world.check(session_id)
@@ -65,18 +63,25 @@ def kill_commands(world: World) -> None:
 
 def kill_migrations(world: World) -> None:
     """Kill whoever upgrades an old store; the next one does it, and finds all that was there."""
-    schema = world.chance.randrange(1, len(MIGRATIONS))
-    world.store.parent.mkdir()
-    _make_old(world.store, schema)
     for _ in range(_ROUNDS):
+        world.begin_anew()
+        world.store.parent.mkdir()
+        _make_old(world.store, world.chance.randrange(1, len(MIGRATIONS)))
         command = _run(world, "list")
-        time.sleep(world.chance.random() * _WITHIN / 2)  # the moment is what is drawn
-        command.strike(signal.SIGKILL)
-        world.count("kill an upgrade of the store")
-        command.wait()
-    _run(world, "list").wait()
-    record = recorded(world.store, "old")
-    world.expect("an old store is whole", len(record.seqs) == _ROWS_OF_OLD, str(record.seqs[-3:]))
+        time.sleep(world.chance.random() * _WITHIN / 3)  # the moment is what is drawn
+        _kill(world, command, "an upgrade of the store")
+        _run(world, "list").wait()
+        seqs = recorded(world.store, "old").seqs
+        world.expect("an old store is whole", len(seqs) == _ROWS_OF_OLD, str(seqs[-3:]))
+        check_soundness(world.store)
+
+
+def _kill(world: World, command: Process, name: str) -> None:
+    """Kill a command; one that was faster than that does not count."""
+    if not command.is_over():
+        world.count(f"kill {name}")
+    command.strike(signal.SIGKILL)
+    command.wait()
 
 
 def _run(world: World, *arguments: str) -> Process:

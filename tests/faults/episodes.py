@@ -14,6 +14,8 @@ from .violation import Violation
 from .world import World
 
 _ROUNDS = 12
+_LONG_ONES = 300
+"""One of so many episodes is one that takes a minute."""
 
 Kind = Callable[[World], None]
 
@@ -28,6 +30,7 @@ def _again_and_again(fault: Kind, times: int = _ROUNDS) -> Kind:
 
 KINDS: dict[str, tuple[Kind, int]] = {
     "strikes": (_again_and_again(strikes.strike_at_random), 40),
+    "checkpoints": (_again_and_again(strikes.strike_a_checkpoint, 3), 3),
     "bad agents": (_again_and_again(misbehaving.misbehave), 10),
     "agents that never exit": (misbehaving.never_exit, 5),
     "a client that does not read": (lambda world: misbehaving.do_not_read(world, 1.0), 5),
@@ -64,6 +67,8 @@ def run(seed: int, number: int, root: Path, nursery: Nursery, only: str | None =
     chance = random.Random(f"{seed}/{number}")  # noqa: S311 - a seed that can be given again
     weights = [weight for _, weight in KINDS.values()]
     kind = only or chance.choices(list(KINDS), weights)[0]
+    if only is None and number % _LONG_ONES == _LONG_ONES - 1:
+        kind = "a client that does not read for a minute"
     begin = time.monotonic()
     world = World(root / f"{seed}-{number}", nursery, chance)
     outcome = Outcome(seed, number, kind)

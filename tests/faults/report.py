@@ -1,48 +1,169 @@
 """What a run tells: a line for each failure, a table at the end, and docs/reliability.md."""
 
+import inspect
+import os
+import platform
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
+
+from . import checks, damage, endurance
 from .episodes import Outcome
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
+_STRUCK = ("Rekindle", "the agent", "the client")
+_BLOWS = ("kill", "pause")
+_CHECKS: tuple[Callable[..., object], ...] = (
+    checks.check_record,
+    checks.check_replay,
+    checks.check_leases,
+    checks.check_soundness,
+    checks.check_no_faults_of_ours,
+)
+_INTRODUCTION = """\
+# Is anything lost?
+
+*Written by `make torture`; do not edit.*
+
+Clients, Rekindle and agents run as processes of their own, and are broken on purpose, many times,
+at moments that are drawn from a seed. Everything that an agent says carries a number, and the client
+process notes each byte that it received. So what must be in the store is known exactly.
+"""
+_MEANING = """\
+**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.3 s, then SIGCONT. After each, whoever is left
+must end or go on as fits: an agent that was killed is started again and the next turn works; if
+Rekindle or the client was killed, nobody stays behind. Rekindle is mostly forked from a process that
+has loaded it already, and in one of 20 cases started as editors do it.
+"""
+_OTHERS = """\
+Beside these: {damage} {endurance}
+
+Not covered: a machine that loses power (commits at the end of a turn wait for the disk; see
+ARCHITECTURE.md), systems other than Linux, and a disk that says it has written what it has not.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that came of one seed."""
+
+    seed: int
+    seconds: float
+    outcomes: list[Outcome]
+
+    @property
+    def faults(self) -> Counter[str]:
+        return sum((outcome.faults for outcome in self.outcomes), Counter())
+
+    @property
+    def broken(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.violation]
+
+    def figures(self) -> dict[str, int]:
+        updates = sum(outcome.updates for outcome in self.outcomes)
+        sessions = sum(outcome.sessions for outcome in self.outcomes)
+        return {
+            "seconds": round(self.seconds),
+            "episodes": len(self.outcomes),
+            "faults": self.faults.total(),
+            "sessions": sessions,
+            "updates checked": updates,
+            "promises broken": len(self.broken),
+        }
 
 
 def failure(outcome: Outcome, root: Path) -> str:
     """Say what was violated, and how to see it again."""
-    name = f"{outcome.seed}-{outcome.number}"
+    again = f"make torture SEED={outcome.seed} EPISODE={outcome.number}"
+    kept = root / f"{outcome.seed}-{outcome.number}"
     return (
         f"\nepisode {outcome.number} ({outcome.kind}): {outcome.violation}\n"
-        f"  kept: {root / name}\n"
-        f"  again: make torture SEED={outcome.seed} EPISODE={outcome.number}"
+        f"  its folder is kept: {kept}\n"
+        f"  to run it again: {again}"
     )
 
 
-def progress(outcomes: list[Outcome], seconds: float) -> str:
-    faults = sum(outcome.faults.total() for outcome in outcomes)
-    return f"\r{seconds:.0f} s: {len(outcomes)} episodes, {faults} faults "
+def progress(run: Run) -> str:
+    return f"\r{run.seconds:.0f} s: {len(run.outcomes)} episodes, {run.faults.total()} faults "
 
 
-def summary(outcomes: list[Outcome], seconds: float) -> str:
+def summary(run: Run) -> str:
     """Return the table of faults, and what was found."""
-    faults = _faults(outcomes)
+    faults = run.faults
     width = max(map(len, faults), default=0)
     rows = [f"{name:{width}}  {count:6}" for name, count in sorted(faults.items())]
-    broken = sum(outcome.violation is not None for outcome in outcomes)
-    updates = sum(outcome.updates for outcome in outcomes)
-    sessions = sum(outcome.sessions for outcome in outcomes)
-    return "\n".join(
-        [
-            *rows,
-            f"{faults.total()} faults in {len(outcomes)} episodes and {seconds:.0f} s; "
-            f"{updates} updates and {sessions} sessions checked; {broken} episodes failed",
-        ]
-    )
+    skipped = [f"not possible here: {name}: {why}" for name, why in _skipped([run]).items()]
+    figures = ", ".join(f"{number} {what}" for what, number in run.figures().items())
+    return "\n".join([*rows, *skipped, f"seed {run.seed}: {figures}"])
 
 
-def write(outcomes: list[Outcome], seconds: float, seed: int) -> None:
+def write(runs: list[Run]) -> None:
     """Write the document."""
+    DOCUMENT.write_text("\n".join(_document(runs)), encoding="utf-8")
 
 
-def _faults(outcomes: list[Outcome]) -> Counter[str]:
-    return sum((outcome.faults for outcome in outcomes), Counter())
+def _document(runs: list[Run]) -> Iterator[str]:
+    faults = sum((run.faults for run in runs), Counter[str]())
+    yield _INTRODUCTION
+    yield from _table(
+        ["seed", *runs[0].figures()], ([run.seed, *run.figures().values()] for run in runs)
+    )
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    python, sqlite = platform.python_version(), apsw.sqlite_lib_version()
+    yield f"On {system}, Python {python}, SQLite {sqlite}. Again: `make torture SECONDS=600 SEED=1`.\n"
+    yield from _broken(runs)
+    yield "## What is checked after every fault\n"
+    yield from (f"- {_in_one_line(check)}" for check in _CHECKS)
+    yield "- No process is left behind, found by what each has in its environment."
+    yield "- Every request is answered, and the next turn works.\n"
+    yield "## Who was struck, and when\n"
+    yield from _table(["", *_strikes_header()], _strikes(faults))
+    yield _MEANING
+    yield "## What else went wrong\n"
+    others = {name: count for name, count in faults.items() if ", " not in name or "and the" in name}
+    yield from _table(["fault", "times"], sorted(others.items()))
+    yield from (f"- Not possible here: {name}: {why}." for name, why in _skipped(runs).items())
+    yield _OTHERS.format(damage=_paragraph(damage), endurance=_paragraph(endurance))
+
+
+def _broken(runs: list[Run]) -> Iterator[str]:
+    for run in runs:
+        for outcome in run.broken:
+            yield f"- **Broken** in episode {outcome.number} of seed {run.seed}: {outcome.violation}\n"
+
+
+def _strikes_header() -> list[str]:
+    return [f"{blow} {who}" for blow in _BLOWS for who in _STRUCK]
+
+
+def _strikes(faults: Counter[str]) -> Iterator[list[object]]:
+    moments = sorted({name.partition(", ")[2] for name in faults if name.startswith(_BLOWS)} - {""})
+    for moment in moments:
+        yield [moment, *(faults[f"{struck}, {moment}"] for struck in _strikes_header())]
+
+
+def _table(header: list[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(f'{it:,}' if isinstance(it, int) else str(it) for it in row)} |"
+    yield ""
+
+
+def _skipped(runs: list[Run]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for run in runs:
+        for outcome in run.outcomes:
+            found |= outcome.skipped
+    return found
+
+
+def _in_one_line(thing: object) -> str:
+    return " ".join((inspect.getdoc(thing) or "").split())
+
+
+def _paragraph(module: object) -> str:
+    return _in_one_line(module)

@@ -14,6 +14,8 @@ from .world import NEW, World
 
 VICTIMS = ("Rekindle", "the agent", "the client")
 _LONGEST_STOP = 0.3
+_LONG_LOG = 15_900_000
+"""A little less than the 4000 pages at which SQLite is told to bring the log into the store."""
 
 Moment = Callable[[World], tuple[Editor, float]]
 """Begins something in an editor; says within how many seconds the blow falls best."""
@@ -21,13 +23,22 @@ Moment = Callable[[World], tuple[Editor, float]]
 
 def strike_at_random(world: World) -> None:
     """Choose a moment, a victim and a blow."""
+    strike(world, world.chance.choice(sorted(MOMENTS)))
+
+
+def strike_a_checkpoint(world: World) -> None:
+    """Strike when the log is long enough to be brought into the store."""
+    strike(world, "during a checkpoint")
+
+
+def strike(world: World, moment: str) -> None:
+    """Begin something, and strike somebody a while later."""
     chance = world.chance
-    moment = chance.choice(sorted(MOMENTS))
     victim = chance.choice(VICTIMS)
     blow = chance.choice((kill, kill, pause))
-    editor, within = MOMENTS[moment](world)
+    editor, within = (MOMENTS | RARE_MOMENTS)[moment](world)
     time.sleep(chance.random() * within)  # the moment is what is drawn
-    world.count(f"{blow.__name__} {victim} {moment}")
+    world.count(f"{blow.__name__} {victim}, {moment}")
     world.note(f"it strikes {editor.name}")
     blow(world, editor, victim)
 
@@ -112,6 +123,16 @@ def closing(world: World) -> tuple[Editor, float]:
     return editor, 0.05
 
 
+def checkpointing(world: World) -> tuple[Editor, float]:
+    """The log has grown so long that some commit brings it into the store."""
+    editor = at_hand(world)
+    session_id = world.new_session(editor)
+    turn = editor.prompt(session_id, "stream 4500 1")
+    log = world.store.with_name(world.store.name + "-wal")
+    until(lambda: log.stat().st_size > _LONG_LOG or not editor.is_open(turn))
+    return editor, 0.15
+
+
 MOMENTS: dict[str, Moment] = {
     "as it starts": starting,
     "while the agent speaks": streaming,
@@ -122,6 +143,8 @@ MOMENTS: dict[str, Moment] = {
     "as sessions are made": making_sessions,
     "as the client leaves": closing,
 }
+RARE_MOMENTS: dict[str, Moment] = {"during a checkpoint": checkpointing}
+"""Those that take long to come."""
 
 
 def at_hand(world: World) -> Editor:
