@@ -11,7 +11,7 @@ from typing import Any
 
 from .ledger import Ledger, Serial, said_in
 from .nursery import HERE, Nursery
-from .processes import MARK, PATIENCE, Process, marked, until
+from .processes import MARK, PATIENCE, Process, ends, marked, until
 from .violation import Violation
 
 Json = dict[str, Any]
@@ -210,9 +210,10 @@ class Editor:
         self.client.strike(signal.SIGCONT)
         self.client.wait(patience)
         self.take_in()
-        left = until(lambda: not self.agents(), patience)
-        if not left:
-            raise Violation("a process is left behind", str(self.agents()))
+        while left := self.agents():
+            for pid, command in left.items():
+                if not ends(pid, patience):
+                    raise Violation("a process is left behind", f"{pid}: {command}")
 
     def close(self) -> None:
         """Leave nothing behind, whatever happened."""

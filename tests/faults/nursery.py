@@ -5,6 +5,7 @@ Some are started `cold` all the same, as an editor does it, because loading is a
 which one can be killed. Orders come over a socket, with the descriptors for standard streams.
 """
 
+import ctypes
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from .client import pump
 HERE = Path(__file__).parent
 _LARGEST_ORDER = 65536
 _MOST_DESCRIPTORS = 4
+_PR_SET_CHILD_SUBREAPER = 36
 
 Order = dict[str, Any]
 
@@ -119,7 +121,9 @@ def _load() -> None:
 
 if __name__ == "__main__":
     _load()
-    # Nobody waits for those that are started: they are watched by the harness.
+    # Nobody waits for those that are started, nor for what they leave behind: the kernel sees to
+    # their remains, as a machine's first process would, which in containers is often none that does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     do = serve(socket.socket(fileno=int(sys.argv[1])))
     sys.exit(do())

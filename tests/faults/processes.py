@@ -80,6 +80,18 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
+def ends(pid: int, patience: float) -> bool:
+    """Wait for the end of a process that is only known by its id."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([fd], [], [], patience)[0])
+    finally:
+        os.close(fd)
+
+
 def end_marked(mark: str) -> None:
     """Kill what was started under a mark."""
     for pid in marked(mark):

@@ -33,7 +33,7 @@ at moments that are drawn from a seed. Everything that an agent says carries a n
 process notes each byte that it received. So what must be in the store is known exactly.
 """
 _MEANING = """\
-**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.3 s, then SIGCONT. After each, whoever is left
+**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.15 s, then SIGCONT. After each, whoever is left
 must end or go on as fits: an agent that was killed is started again and the next turn works; if
 Rekindle or the client was killed, nobody stays behind. Rekindle is mostly forked from a process that
 has loaded it already, and in one of 20 cases started as editors do it.

@@ -13,7 +13,7 @@ from .processes import Process, until
 from .world import NEW, World
 
 VICTIMS = ("Rekindle", "the agent", "the client")
-_LONGEST_STOP = 0.3
+_LONGEST_STOP = 0.15
 _LONG_LOG = 15_900_000
 """A little less than the 4000 pages at which SQLite is told to bring the log into the store."""
 
