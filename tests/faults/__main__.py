@@ -1,7 +1,7 @@
 """`make torture`: episodes for so many seconds, several at once, from one seed.
 
-    make torture SECONDS=600 SEED="1 2 3"   three long runs, told in docs/reliability.md
-    make torture SEED=2 EPISODE=123         one episode of them again
+make torture SECONDS=600 SEED="1 2 3"   three long runs, told in docs/reliability.md
+make torture SEED=2 EPISODE=123         one episode of them again
 """
 
 import argparse
@@ -20,7 +20,6 @@ from .episodes import Outcome
 from .nursery import Nursery
 from .report import Run
 from .storage import NAMESPACE
-
 
 
 def main() -> int:
@@ -68,7 +67,7 @@ def _be_alone_with_mounts() -> None:
     if os.geteuid() == 0 and not os.environ.get(NAMESPACE) and shutil.which("unshare"):
         ours = [sys.executable, "-m", __package__ or "faults", *sys.argv[1:]]
         os.environ[NAMESPACE] = "1"
-        os.execvp("unshare", ["unshare", "--mount", "--", *ours])  # noqa: S606, S607 - no shell
+        os.execvp("unshare", ["unshare", "--mount", "--", *ours])  # noqa: S606 - no shell
 
 
 def _episodes(seed: int, arguments: argparse.Namespace, root: Path) -> Iterator[Outcome]:

@@ -84,7 +84,7 @@ def unknown(session: bytes, count: int, at_once: int) -> None:
 
 def garbage(session: bytes, count: int, at_once: int) -> None:
     """Write what is no message between what is one."""
-    write(b"a plain line\n{\"half\": \n\n\xff\xfe\n[]\n{}\n" + b"x" * 70_000 + b"\n")
+    write(b'a plain line\n{"half": \n\n\xff\xfe\n[]\n{}\n' + b"x" * 70_000 + b"\n")
     stream(session, count, at_once)
 
 
@@ -154,7 +154,7 @@ def write(data: bytes) -> None:
 
 
 def field(line: bytes, name: bytes) -> bytes:
-    """Return a field's value: a text without its quotes, but for an id, which goes back as it came."""
+    """Return a field's value: a text without its quotes, but an id as it came."""
     rest = line.partition(b'"%s":' % name)[2]
     if rest[:1] != b'"':
         return rest.replace(b"}", b",").partition(b",")[0]

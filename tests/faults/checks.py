@@ -54,7 +54,7 @@ def recorded(store_path: Path, session_id: str) -> Recorded:
 
 
 def check_record(conversation: Conversation, record: Recorded) -> None:
-    """Every update that a client received is in the record, once, in order, with nothing missing."""
+    """Every update that a client received is in the record, once and in order, with no hole."""
     said = record.said
     _once(said, "an update is recorded twice")
     _once(record.asked, "a prompt is recorded twice")
@@ -97,7 +97,7 @@ def _once(serials: list[Serial], promise: str) -> None:
 
 
 def _unbroken(said: list[Serial]) -> None:
-    """What one agent process says, it counts: so nothing is missing, also of what nobody saw."""
+    """Check that nothing is missing, also of what nobody saw: agents count what they say."""
     last: dict[str, int] = {}
     for who, number in said:
         if number != last.get(who, 0) + 1:
@@ -112,7 +112,7 @@ def _in_order(some: Sequence[Serial], of: Sequence[Serial], promise: str) -> Non
 
 
 def check_replay(told: list[bytes], record: Recorded) -> None:
-    """What is told again is what was recorded, which is what was told live."""
+    """Every replay tells what was recorded, which is what was told live: no more, no less."""
     again = [serial for line in told for serial in said_in(line)]
     prompts = [serial for line in told for serial in asked_in(line) if b"user_message" in line]
     _once(again, "an update is replayed twice")
@@ -129,7 +129,8 @@ def _without_results(serials: list[Serial]) -> list[Serial]:
 
 
 def check_leases(store_path: Path) -> None:
-    """No session is held by somebody who is gone. Call when nobody drives any."""
+    """No session is held by somebody who is gone."""
+    # Call when nobody drives any.
     if store_path.exists():
         with SqliteStore(store_path, create=False) as store:
             if driven := store.driven():
@@ -147,7 +148,7 @@ def check_soundness(store_path: Path) -> None:
 
 
 def check_no_faults_of_ours(stderr: str) -> None:
-    """Nothing went wrong that nobody thought of."""
+    """Rekindle's own stderr has no traceback, and no fault that nobody thought of."""
     for words in ("Traceback", "a fault in Rekindle"):
         if words in stderr:
             raise Violation("a fault of Rekindle's own", stderr[-2000:])

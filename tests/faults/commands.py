@@ -17,7 +17,6 @@ from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, place
 from rekindle.store.sqlite import SqliteStore
 
 from .checks import check_soundness, recorded
-from .editor import Editor
 from .processes import Process
 from .world import World
 
@@ -101,7 +100,9 @@ def _bundle(world: World) -> Path:
     with SqliteStore(world.store) as store:
         for session_id in _IMPORTED:
             opened = Opened(session_id=session_id, at_us=_LONG_AGO_US, cwd="/elsewhere")
-            prompt = _said(session_id, Kind.PROMPT, b'{"prompt":[{"type":"text","text":"elsewhere"}]}')
+            prompt = _said(
+                session_id, Kind.PROMPT, b'{"prompt":[{"type":"text","text":"elsewhere"}]}'
+            )
             lines = b"\n".join(b'{"said":%d}' % number for number in range(_ENTRIES - 1))
             update = _said(session_id, Kind.UPDATE, lines, _ENTRIES - 1)
             store.write([opened, prompt, update], sync=True)

@@ -1,4 +1,4 @@
-"""Ten editors that want the same session at once: one gets it, and the others are told who has it."""
+"""Ten editors that want one session at once: one gets it, and the others are told who has it."""
 
 import signal
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ AGENT = (sys.executable, "-I", "-S", str(HERE / "agent.py"))
 class Editor:
     """One connection. Nothing is read but what the client process has noted."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where, what, with what
         self,
         nursery: Nursery,
         folder: Path,

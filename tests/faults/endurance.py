@@ -1,6 +1,5 @@
 """One Rekindle for many sessions, turns and agents: it must not grow, nor keep descriptors."""
 
-import os
 from pathlib import Path
 
 from .editor import Editor
@@ -45,7 +44,7 @@ def _do_everything(world: World, editor: Editor) -> None:
 
 
 def _descriptors(editor: Editor) -> int:
-    return len(os.listdir(f"/proc/{editor.rekindle.pid}/fd"))
+    return len(list(Path(f"/proc/{editor.rekindle.pid}/fd").iterdir()))
 
 
 def _memory_kib(editor: Editor) -> int:

@@ -1,4 +1,4 @@
-"""Agents that flood, stall, answer twice, speak out of turn, die, or never exit; clients that do not read."""
+"""Agents that flood, stall, speak out of turn, die or never exit; clients that do not read."""
 
 import signal
 import time
@@ -46,7 +46,7 @@ def _cancel(world: World, editor: Editor, session_id: str, request: int) -> None
 
 
 def never_exit(world: World) -> None:
-    """Have an agent, and a child of its, ignore everything; then have the client leave, or all be killed."""
+    """Have an agent and its child ignore everything; then have the client leave, or be killed."""
     editor = world.editor()
     session_id = world.new_session(editor)
     answer = editor.answer(editor.prompt(session_id, "deaf 5 1"))

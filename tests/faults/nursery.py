@@ -121,8 +121,8 @@ def _load() -> None:
 
 if __name__ == "__main__":
     _load()
-    # Nobody waits for those that are started, nor for what they leave behind: the kernel sees to
-    # their remains, as a machine's first process would, which in containers is often none that does.
+    # Nobody waits for those that are started, nor for what they leave behind. A machine's first
+    # process would see to their remains, but in containers it often does not; so we do.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     do = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,6 +1,6 @@
 """Processes as the harness has them in hand: to strike them, and to see them end. Linux only.
 
-None of them is the harness's child, so they are held by descriptors: a process id may be given anew.
+None is the harness's child, so they are held by descriptors: a process id may be given anew.
 """
 
 import os

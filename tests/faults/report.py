@@ -29,20 +29,22 @@ _INTRODUCTION = """\
 *Written by `make torture`; do not edit.*
 
 Clients, Rekindle and agents run as processes of their own, and are broken on purpose, many times,
-at moments that are drawn from a seed. Everything that an agent says carries a number, and the client
-process notes each byte that it received. So what must be in the store is known exactly.
+at moments that are drawn from a seed. Everything that an agent says carries a number, and the
+client process notes each byte that it received. So what must be in the store is known exactly.
 """
 _MEANING = """\
-**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.15 s, then SIGCONT. After each, whoever is left
-must end or go on as fits: an agent that was killed is started again and the next turn works; if
-Rekindle or the client was killed, nobody stays behind. Rekindle is mostly forked from a process that
-has loaded it already, and in one of 20 cases started as editors do it.
+**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.15 s, then SIGCONT. Whoever is left must then
+end, or go on: an agent that was killed is started again, and the next turn works; if Rekindle or
+the client was killed, nobody stays behind. Rekindle is mostly forked from a process that has loaded
+it already, and in one of 20 cases started as editors start it.
 """
 _OTHERS = """\
-Beside these: {damage} {endurance}
+**Damage.** {damage}
 
-Not covered: a machine that loses power (commits at the end of a turn wait for the disk; see
-ARCHITECTURE.md), systems other than Linux, and a disk that says it has written what it has not.
+**Endurance.** {endurance}
+
+**Not covered:** a machine that loses power (turns that have ended are synced to the disk; that
+disks keep what they have synced is taken on trust), and systems other than Linux.
 """
 
 
@@ -113,7 +115,7 @@ def _document(runs: list[Run]) -> Iterator[str]:
     )
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     python, sqlite = platform.python_version(), apsw.sqlite_lib_version()
-    yield f"On {system}, Python {python}, SQLite {sqlite}. Again: `make torture SECONDS=600 SEED=1`.\n"
+    yield f"On {system}, Python {python}, SQLite {sqlite}.\n"
     yield from _broken(runs)
     yield "## What is checked after every fault\n"
     yield from (f"- {_in_one_line(check)}" for check in _CHECKS)
@@ -123,16 +125,21 @@ def _document(runs: list[Run]) -> Iterator[str]:
     yield from _table(["", *_strikes_header()], _strikes(faults))
     yield _MEANING
     yield "## What else went wrong\n"
-    others = {name: count for name, count in faults.items() if ", " not in name or "and the" in name}
+    others = {name: count for name, count in faults.items() if not _is_strike(name)}
     yield from _table(["fault", "times"], sorted(others.items()))
     yield from (f"- Not possible here: {name}: {why}." for name, why in _skipped(runs).items())
-    yield _OTHERS.format(damage=_paragraph(damage), endurance=_paragraph(endurance))
+    yield _OTHERS.format(damage=_in_one_line(damage), endurance=_in_one_line(endurance))
 
 
 def _broken(runs: list[Run]) -> Iterator[str]:
     for run in runs:
         for outcome in run.broken:
-            yield f"- **Broken** in episode {outcome.number} of seed {run.seed}: {outcome.violation}\n"
+            where = f"episode {outcome.number} of seed {run.seed}"
+            yield f"- **Broken** in {where}: {outcome.violation}\n"
+
+
+def _is_strike(name: str) -> bool:
+    return name.startswith(_BLOWS) and ", " in name
 
 
 def _strikes_header() -> list[str]:
@@ -140,8 +147,7 @@ def _strikes_header() -> list[str]:
 
 
 def _strikes(faults: Counter[str]) -> Iterator[list[object]]:
-    moments = sorted({name.partition(", ")[2] for name in faults if name.startswith(_BLOWS)} - {""})
-    for moment in moments:
+    for moment in sorted({name.partition(", ")[2] for name in faults if _is_strike(name)}):
         yield [moment, *(faults[f"{struck}, {moment}"] for struck in _strikes_header())]
 
 
@@ -163,7 +169,3 @@ def _skipped(runs: list[Run]) -> dict[str, str]:
 
 def _in_one_line(thing: object) -> str:
     return " ".join((inspect.getdoc(thing) or "").split())
-
-
-def _paragraph(module: object) -> str:
-    return _in_one_line(module)

@@ -27,7 +27,7 @@ _NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 
 def no_room_for_the_file(world: World) -> None:
-    """A limit on the size of files, as of a quota: every write that would make one larger fails."""
+    """Set a limit on the size of files, as a quota does: writes that would pass it fail."""
     editor, session_id = _talking(world)
     log = world.store.with_name("s.db-wal")
     size = log.stat().st_size if log.exists() else 0
@@ -40,7 +40,7 @@ def no_room_for_the_file(world: World) -> None:
 
 
 def no_room_on_the_disk(world: World) -> None:
-    """A small disk of its own that somebody fills to the last block."""
+    """Give the store a small disk of its own, and fill it to the last block."""
     if not os.environ.get(NAMESPACE):
         world.skip("the disk is full: a disk without room", "needs root and `unshare`")
         return
@@ -56,7 +56,7 @@ def no_room_on_the_disk(world: World) -> None:
 
 
 def read_only(world: World) -> None:
-    """A store that cannot be written when an editor starts, and can be later."""
+    """Start an editor when the store cannot be written; later it can."""
     if os.geteuid() == 0 and not os.environ.get(NAMESPACE):
         world.skip("the store cannot be written", "root can write everything, without `unshare`")
         return
@@ -71,17 +71,17 @@ def read_only(world: World) -> None:
 
 
 def deleted(world: World) -> None:
-    """Somebody deletes the store while it is in use: what is in use is saved in a new one."""
+    """Delete the store in the middle of a turn: what is in use is saved in a new one."""
     editor, session_id = _talking(world)
     world.forget_all_but(session_id)
-    what = world.chance.choice(("file", "files", "folder"))
+    what = world.chance.choice(("file alone", "files", "folder"))
     _talk_during(world, editor, session_id, lambda: _delete(world, what))
-    world.count(f"the store's {what} is deleted")
+    world.count(f"the store is deleted: its {what}")
     _see_it_recover(world, editor, session_id)
 
 
 def replaced(world: World) -> None:
-    """Somebody puts an older copy in the store's place."""
+    """Put an older copy in the store's place."""
     editor, session_id = _talking(world)
     world.leave(editor)
     older = world.folder / "older.db"
@@ -91,7 +91,7 @@ def replaced(world: World) -> None:
     _talk_a_while(world, editor, session_id)
     for end in ("-wal", "-shm"):
         world.store.with_name(world.store.name + end).unlink(missing_ok=True)
-    os.replace(older, world.store)
+    older.replace(world.store)
     world.count("the store is replaced by an older copy")
     _see_it_recover(world, editor, session_id)
 
@@ -105,7 +105,7 @@ def any_of_them(world: World) -> None:
 
 def _delete(world: World, what: str) -> None:
     match what:
-        case "file":
+        case "file alone":
             world.store.unlink()
         case "files":
             for file in world.store.parent.glob("s.db*"):
@@ -136,7 +136,9 @@ def _talk_a_while(world: World, editor: Editor, session_id: str) -> None:
         _talk(world, editor, session_id)
 
 
-def _talk_during(world: World, editor: Editor, session_id: str, happens: Callable[[], None]) -> None:
+def _talk_during(
+    world: World, editor: Editor, session_id: str, happens: Callable[[], None]
+) -> None:
     """Have something happen in the middle of a turn."""
     before = world.ledger[session_id].received
     request = editor.prompt(session_id, "stream 400 1")

@@ -72,7 +72,7 @@ def ending_a_turn(world: World) -> tuple[Editor, float]:
 
 
 def stalling(world: World) -> tuple[Editor, float]:
-    """The agent does not end its turn."""
+    """Have the agent not end its turn."""
     editor = at_hand(world)
     session_id = world.open_session(editor)
     request = editor.prompt(session_id, "stall 3 1")
@@ -94,7 +94,7 @@ def replaying(world: World) -> tuple[Editor, float]:
 
 
 def handing_over(world: World) -> tuple[Editor, float]:
-    """The agent has forgotten the session, and is told of it with the next prompt."""
+    """Have an agent that has forgotten the session be told of it with the next prompt."""
     editor = world.editor()
     session_id = world.open_session(editor)
     editor.prompt(session_id, f"stream {world.chance.randrange(1, 200)} 16")
@@ -113,7 +113,7 @@ def making_sessions(world: World) -> tuple[Editor, float]:
 
 
 def closing(world: World) -> tuple[Editor, float]:
-    """The client leaves, perhaps in the middle of a turn: the store is closed, and its log emptied."""
+    """Have the client leave, perhaps in the middle of a turn, and so the store be closed."""
     editor = at_hand(world)
     session_id = world.open_session(editor)
     editor.prompt(session_id, "stream 100 10")
@@ -124,7 +124,7 @@ def closing(world: World) -> tuple[Editor, float]:
 
 
 def checkpointing(world: World) -> tuple[Editor, float]:
-    """The log has grown so long that some commit brings it into the store."""
+    """Let the log grow so long that the next commit brings it into the store."""
     editor = at_hand(world)
     session_id = world.new_session(editor)
     turn = editor.prompt(session_id, "stream 4500 1")

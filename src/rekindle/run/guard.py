@@ -1,4 +1,4 @@
-"""Seeing to the agent's end when Rekindle cannot: killed with SIGKILL, it has no last word. POSIX only.
+"""Seeing to the agent's end when Rekindle was killed, and has no last word. POSIX only.
 
 A shell waits at a pipe that only Rekindle holds the other end of. A line means that all is well;
 if the pipe ends without one, it does to the agent's group what Rekindle would have done: let it

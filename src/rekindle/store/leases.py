@@ -14,6 +14,9 @@ from rekindle.store.filelock import FileLock
 
 _FIND = "select token, pid, host, is_over from lease where session = ?"
 _ALL = "select session, token, pid, host from lease where not is_over"
+_ALL_BY_ID = """
+    select id, token, pid, host from lease join session on key = session where not is_over
+"""
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # Who had it last stays known: whoever had it before that has missed something.
 _DROP = """
@@ -58,12 +61,12 @@ class Leases:
             if alive[token]
         }
 
-    def held(self) -> dict[int, Holder]:
-        """Return the sessions that are driven by way of this object."""
-        rows = self._db.execute(_ALL).fetchall()
+    def held(self) -> dict[str, Holder]:
+        """Return the sessions that are driven by way of this object, by their ids."""
+        rows = self._db.execute(_ALL_BY_ID).fetchall()
         return {
-            key: Holder(token=token, pid=pid, host=host)
-            for key, token, pid, host in rows
+            session_id: Holder(token=token, pid=pid, host=host)
+            for session_id, token, pid, host in rows
             if token in self._alive
         }
 

@@ -299,9 +299,7 @@ class SqliteStore:
     def claims(self) -> dict[str, Holder]:
         """Return the sessions that are driven by way of this very object, and in whose name."""
         with self._mutex, translated(self._path):
-            held = self._leases.held()
-            found = self._execute(statements.KEYS, (json.dumps(list(held)),))
-            return {session_id: held[key] for session_id, key in found}
+            return self._leases.held()
 
     def close(self) -> None:
         """Close the file."""

@@ -97,8 +97,6 @@ TALLY = """
 
 IDS = "select id from session where key in (select value from json_each(?))"
 
-KEYS = "select id, key from session where key in (select value from json_each(?))"
-
 ARCHIVE = """
     update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
 """

@@ -8,7 +8,7 @@ _BESIDE = ("-wal", "-shm")
 
 
 class Whereabouts:
-    """Which files a store is, as long as it is open: so none of them can be mistaken for another."""
+    """Which files a store is. While it is open, no other file can have the same identity."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,7 +17,7 @@ class Whereabouts:
 
     def is_same(self, other: "Whereabouts") -> bool:
         """Tell whether two are one file."""
-        return self._file == other._file
+        return self._file == other._file  # noqa: SLF001 - of its own kind
 
     def check(self) -> None:
         """Raise StoreUnavailable if the file is no longer the one that was opened."""
