@@ -7,7 +7,7 @@ from .processes import until
 from .world import World
 
 _ROUNDS = 30
-_SESSIONS = 5
+_ROUNDS_AN_AGENT = 6
 _GROWTH_KIB = 6 * 1024
 """What an allocator may keep for itself."""
 
@@ -15,12 +15,14 @@ _GROWTH_KIB = 6 * 1024
 def endure(world: World) -> None:
     """Do the same again and again; after the first time, nothing may grow."""
     editor = world.editor(options=("--grace", "0.2"))
-    for _ in range(2):
-        _do_everything(world, editor)
+    _do_everything(world, editor)
+    _lose_an_agent(world, editor)
+    _do_everything(world, editor)
     descriptors, memory = _descriptors(editor), _memory_kib(editor)
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         _do_everything(world, editor)
-    world.count("an agent dies in the middle of a turn")
+        if number % _ROUNDS_AN_AGENT == 0:
+            _lose_an_agent(world, editor)
     after = until(lambda: _descriptors(editor) <= descriptors) and _memory_kib(editor)
     world.expect(
         "descriptors return to where they were",
@@ -41,6 +43,13 @@ def _do_everything(world: World, editor: Editor) -> None:
     editor.answer(editor.prompt(session_id, "garbage 50 16"))
     editor.result("session/close", {"sessionId": session_id})
     editor.opened.discard(session_id)
+
+
+def _lose_an_agent(world: World, editor: Editor) -> None:
+    """Have the agent die; the next request starts another."""
+    session_id = world.new_session(editor)
+    world.count("an agent dies in the middle of a turn")
+    editor.answer(editor.prompt(session_id, "die 20 4"))
 
 
 def _descriptors(editor: Editor) -> int:

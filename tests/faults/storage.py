@@ -81,7 +81,7 @@ def deleted(world: World) -> None:
 
 
 def replaced(world: World) -> None:
-    """Put an older copy in the store's place."""
+    """Put an older copy in the store's place, or an empty file."""
     editor, session_id = _talking(world)
     world.leave(editor)
     older = world.folder / "older.db"
@@ -91,8 +91,13 @@ def replaced(world: World) -> None:
     _talk_a_while(world, editor, session_id)
     for end in ("-wal", "-shm"):
         world.store.with_name(world.store.name + end).unlink(missing_ok=True)
+    if world.chance.random() < 0.3:
+        older.write_bytes(b"")
+        world.forget_all_but(session_id)
+        world.count("the store is replaced by an empty file")
+    else:
+        world.count("the store is replaced by an older copy")
     older.replace(world.store)
-    world.count("the store is replaced by an older copy")
     _see_it_recover(world, editor, session_id)
 
 
@@ -149,8 +154,9 @@ def _talk_during(
 
 def _see_it_recover(world: World, editor: Editor, session_id: str) -> None:
     """See everything written: after the next try, or when the client leaves."""
-    time.sleep(world.chance.choice((0.0, _RETRY)))  # until the next try, or not
-    _talk(world, editor, session_id)
+    if world.chance.random() < 0.7:
+        time.sleep(world.chance.choice((0.0, _RETRY)))  # until the next try, or not
+        _talk(world, editor, session_id)
     world.leave(editor)
     heir = world.editor()
     world.load(heir, session_id)
