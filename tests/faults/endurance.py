@@ -1,4 +1,7 @@
-"""One Rekindle for many sessions, turns and agents: it must not grow, nor keep descriptors."""
+"""One Rekindle for many sessions, turns and agents: it must not grow.
+
+Memory, descriptors and threads return to where they were, whatever has come and gone.
+"""
 
 from pathlib import Path
 
@@ -8,6 +11,7 @@ from .world import World
 
 _ROUNDS = 30
 _ROUNDS_AN_AGENT = 6
+_MOMENT = 5.0
 _GROWTH_KIB = 6 * 1024
 """What an allocator may keep for itself."""
 
@@ -18,20 +22,18 @@ def endure(world: World) -> None:
     _do_everything(world, editor)
     _lose_an_agent(world, editor)
     _do_everything(world, editor)
-    descriptors, memory = _descriptors(editor), _memory_kib(editor)
+    descriptors, threads, memory = _held(editor)
     for number in range(_ROUNDS):
         _do_everything(world, editor)
         if number % _ROUNDS_AN_AGENT == 0:
             _lose_an_agent(world, editor)
-    after = until(lambda: _descriptors(editor) <= descriptors) and _memory_kib(editor)
-    world.expect(
-        "descriptors return to where they were",
-        _descriptors(editor) <= descriptors,
-        f"{descriptors} before, {_descriptors(editor)} after",
-    )
-    grown = after - memory
+    until(lambda: _held(editor)[:2] <= (descriptors, threads), _MOMENT)
+    after = _held(editor)
+    how = f"descriptors {descriptors}, threads {threads} before; {after[:2]} after"
+    world.expect("all is as it was", after[0] <= descriptors and after[1] <= threads, how)
+    grown = after[2] - memory
     world.expect("memory returns to where it was", grown < _GROWTH_KIB, f"{grown} KiB more")
-    world.note(f"memory {memory} KiB, {grown} KiB more after; {descriptors} descriptors")
+    world.note(f"{how}; memory {memory} KiB before, {grown} KiB more after")
 
 
 def _do_everything(world: World, editor: Editor) -> None:
@@ -52,11 +54,9 @@ def _lose_an_agent(world: World, editor: Editor) -> None:
     editor.answer(editor.prompt(session_id, "die 20 4"))
 
 
-def _descriptors(editor: Editor) -> int:
-    return len(list(Path(f"/proc/{editor.rekindle.pid}/fd").iterdir()))
-
-
-def _memory_kib(editor: Editor) -> int:
-    status = Path(f"/proc/{editor.rekindle.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1])
+def _held(editor: Editor) -> tuple[int, int, int]:
+    """Return how many descriptors, threads and KiB of memory Rekindle has."""
+    process = Path(f"/proc/{editor.rekindle.pid}")
+    descriptors = len(list((process / "fd").iterdir()))
+    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+    return descriptors, int(status["Threads"]), int(status["VmRSS"].split()[0])

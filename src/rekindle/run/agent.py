@@ -53,6 +53,12 @@ class Agent:
         """Tell the agent that nothing more will come."""
         _pipe(self._process.stdin).close()
 
+    def close_outputs(self) -> None:
+        """Let go of its pipes. Call when nobody reads its stdout any more."""
+        _pipe(self._process.stdout).close()
+        if not self._stderr_pump.is_alive():
+            _pipe(self._process.stderr).close()
+
     def signal(self, number: int) -> None:
         """Send a signal to the agent and its children."""
         process_group.send(self.pid, number)

@@ -172,6 +172,7 @@ class Runner:
         )
         with self._lock:
             self._carry_out(self._relay.agent_ended(ended, self._now_us()))
+        link.close()
         self._to_client.flush_aside()
         self._link.sink.flush_aside()
 
