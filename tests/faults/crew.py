@@ -12,7 +12,7 @@ from . import episodes
 from .episodes import Outcome
 from .nursery import Nursery
 
-_AT_ONCE = 2
+_AT_ONCE = 3
 """How many episodes a core can have at once: much of their time they wait."""
 _NO_END = 10**9
 

@@ -29,9 +29,9 @@ def _again_and_again(fault: Kind, times: int = _ROUNDS) -> Kind:
 
 
 KINDS: dict[str, tuple[Kind, int]] = {
-    "strikes": (_again_and_again(strikes.strike_at_random), 40),
+    "strikes": (_again_and_again(strikes.strike_at_random), 60),
     "checkpoints": (_again_and_again(strikes.strike_a_checkpoint, 3), 3),
-    "bad agents": (_again_and_again(misbehaving.misbehave), 10),
+    "bad agents": (_again_and_again(misbehaving.misbehave), 15),
     "agents that never exit": (misbehaving.never_exit, 5),
     "a client that does not read": (lambda world: misbehaving.do_not_read(world, 1.0), 5),
     "a client that does not read for a minute": (misbehaving.do_not_read_for_a_minute, 0),

@@ -20,7 +20,6 @@ _CHECKS: tuple[Callable[..., object], ...] = (
     checks.check_record,
     checks.check_replay,
     checks.check_leases,
-    checks.check_soundness,
     checks.check_no_faults_of_ours,
 )
 _INTRODUCTION = """\
@@ -117,10 +116,13 @@ def _document(runs: list[Run]) -> Iterator[str]:
     python, sqlite = platform.python_version(), apsw.sqlite_lib_version()
     yield f"On {system}, Python {python}, SQLite {sqlite}.\n"
     yield from _broken(runs)
-    yield "## What is checked after every fault\n"
+    yield "## What is checked\n"
+    yield "After every fault, for the sessions and processes that it has touched:\n"
     yield from (f"- {_in_one_line(check)}" for check in _CHECKS)
     yield "- No process is left behind, found by what each has in its environment."
     yield "- Every request is answered, and the next turn works.\n"
+    yield "At the end of every episode (some faults on one store), for all its sessions:\n"
+    yield f"- {_in_one_line(checks.check_soundness)}\n"
     yield "## Who was struck, and when\n"
     yield from _table(["", *_strikes_header()], _strikes(faults))
     yield _MEANING
