@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from .violation import Violation
 Json = dict[str, Any]
 
 AGENT = (sys.executable, "-I", "-S", str(HERE / "agent.py"))
+
+
+_ENDED = ("the agent was killed", "the agent exited", "the agent ended")
 
 
 class Editor:
@@ -175,9 +179,21 @@ class Editor:
             raise Violation("a request is not answered", f"{method} by {self.name}")
         return self._answers.pop(request)
 
+    def insist(self, ask: Callable[[], int]) -> tuple[int, Json]:
+        """Return a request and its answer; ask again if it came before the agent's end was known.
+
+        Nobody can say what a dying agent has made of it, so the client is told, and may ask again.
+        """
+        request = ask()
+        answer = self.answer(request)
+        if answer.get("error", {}).get("message", "").startswith(_ENDED):
+            request = ask()
+            answer = self.answer(request)
+        return request, answer
+
     def result(self, method: str, params: Json) -> Json:
         """Return the result of a request. Raises Violation if it has none."""
-        answer = self.answer(self.request(method, params))
+        _, answer = self.insist(lambda: self.request(method, params))
         if "result" not in answer:
             raise Violation("a request is refused", f"{method}: {answer['error']}")
         return answer["result"]

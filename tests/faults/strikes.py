@@ -192,7 +192,7 @@ def recover(world: World, editor: Editor) -> None:
         world.leave(editor)
         return
     session_id = world.open_session(editor)
-    answer = editor.answer(editor.prompt(session_id, "stream 3 1"))
+    _, answer = editor.insist(lambda: editor.prompt(session_id, "stream 3 1"))
     world.expect("the next turn works", "result" in answer, str(answer))
     world.check(*editor.opened)
 

@@ -75,8 +75,7 @@ class World:
     def load(self, editor: Editor, session_id: str) -> str:
         """Load a session, and see that it is told as it was recorded."""
         before = recorded(self.store, session_id)
-        request = self.begin_to_load(editor, session_id)
-        answer = editor.answer(request)
+        request, answer = editor.insist(lambda: self.begin_to_load(editor, session_id))
         if "result" not in answer:
             raise Violation("a session cannot be loaded", str(answer["error"]))
         check_replay(editor.told(request), before)
