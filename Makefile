@@ -9,7 +9,7 @@ STAMP := .venv/.ready
 SDK := tests/sdk/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sdk demo test test-all coverage check fix bench interop clean
+.PHONY: help setup sdk demo test test-all torture coverage check fix bench interop clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
@@ -41,6 +41,10 @@ test: $(STAMP) $(SDK) ## run the tests
 
 test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is found
 	@sh tests/every_python.sh
+
+torture: $(STAMP) ## break it on purpose for SECONDS, from SEED, and write docs/reliability.md
+	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) \
+		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60) --write)
 
 coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested
 	@$(BIN)/coverage run -m pytest -q tests/wire tests/core tests/test_model.py

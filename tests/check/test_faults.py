@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import (
+from agent_faults import (
     Fault,
     FaultyPeer,
     after,

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,6 +57,25 @@ def start(tmp_path: Path) -> Iterator[Starter]:
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream
             stream.close()
+
+
+def until(look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def children_of(pid: int) -> list[int]:
+    asked = ["/bin/ps", "-A", "-o", "pid=,ppid="]
+    done = subprocess.run(asked, capture_output=True, check=True, text=True)
+    pairs = (map(int, line.split()) for line in done.stdout.splitlines())
+    return [child for child, parent in pairs if parent == pid]
+
+
+def command_of(pid: int) -> str:
+    asked = ["/bin/ps", "-ww", "-o", "args=", "-p", str(pid)]
+    return subprocess.run(asked, capture_output=True, check=True, text=True).stdout
 
 
 def write(process: Process, data: bytes) -> None:
@@ -193,3 +212,45 @@ def test_a_log_holds_nothing_that_was_said(start: Starter, tmp_path: Path) -> No
     assert b"hunter2" in process.stderr.read()
     assert "no ACP message" in log.read_text()
     assert "hunter2" not in log.read_text()
+
+
+@pytest.mark.parametrize("is_stubborn", [True, False])
+def test_an_agent_does_not_outlive_a_rekindle_that_was_killed(
+    start: Starter, tmp_path: Path, *, is_stubborn: bool
+) -> None:
+    note = tmp_path / "pid"
+    obedient = STUBBORN.replace("SIG_IGN", "SIG_DFL")
+    process = start(STUBBORN if is_stubborn else obedient, note)
+    until(note.exists)
+    process.kill()
+    process.wait(PATIENCE)
+    until(lambda: not is_running(int(note.read_text())))
+
+
+def test_an_agent_may_end_by_itself_after_rekindle_was_killed(
+    start: Starter, tmp_path: Path
+) -> None:
+    note, bye = tmp_path / "pid", tmp_path / "bye"
+    code = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os._exit(1))\n"
+        "open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+        "sys.stdin.read()\n"
+        "time.sleep(0.5)\n"
+        "open(sys.argv[2], 'w').close()"
+    )
+    process = start(code, note, bye, options=("--grace", "30"))
+    until(note.exists)
+    process.kill()
+    until(bye.exists)
+
+
+def test_a_guard_ends_with_the_agent_that_it_guards(start: Starter, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    process = start("import os, sys; open(sys.argv[1], 'w').close(); sys.stdin.read()", note)
+    until(note.exists)
+    guard = next(pid for pid in children_of(process.pid) if "rekindle-guard" in command_of(pid))
+    assert process.stdin
+    process.stdin.close()
+    assert process.wait(PATIENCE) == 0
+    assert not is_running(guard)

@@ -1,5 +1,6 @@
 """A failing store never stops a conversation, and what it could not take is told."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from rekindle.model import Holder, Kind, Opened, Page, Side, Stretch
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
+from rekindle.store import rescuing
 from rekindle.store.sqlite import SqliteStore
 
 Start = Callable[..., Client]
@@ -36,7 +38,9 @@ def heard() -> Heard:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "s.db"
+    folder = tmp_path / "store"
+    folder.mkdir()
+    return folder / "s.db"
 
 
 @pytest.fixture
@@ -212,3 +216,93 @@ def test_sessions_stay_claimed_while_the_store_does_not_work(
         assert elsewhere.holder("s") == holder
         recorder.close()
         assert elsewhere.holder("s") is None
+
+
+def _delete(path: Path) -> None:
+    for file in path.parent.iterdir():
+        if file.is_file():
+            file.unlink()
+
+
+def _delete_only_the_file(path: Path) -> None:
+    path.unlink()
+
+
+def _delete_the_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("remove", [_delete, _delete_only_the_file, _delete_the_folder])
+def test_what_is_in_use_is_saved_when_the_store_is_deleted(
+    recorder: Recorder, path: Path, heard: Heard, remove: Callable[[Path], None]
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.record([Opened(session_id="other", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.record(said(b"1"), sync=True)
+    remove(path)
+    recorder.record(said(b"2"), sync=False)
+    recorder.record(said(b"3"), sync=True)
+    recorder.record(said(b"4"), sync=True)
+    assert "was removed or replaced" in heard.told[0]
+    assert heard.told[1] == "recording again"
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+    with SqliteStore(path) as elsewhere:
+        assert elsewhere.session("s").cwd == "/p"
+        assert elsewhere.holder("s") == holder
+        assert [session.id for session in elsewhere.sessions(Page())] == ["s"]
+        recorder.close()
+        assert elsewhere.holder("s") is None
+
+
+def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
+    recorder: Recorder, path: Path
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    _delete(path)
+    recorder.record(said(b"1"), sync=False)
+    recorder.close()
+    assert [line for _, line in recorded(path)] == [b"1"]
+
+
+def test_an_older_copy_in_the_place_of_the_store_is_extended(
+    recorder: Recorder, path: Path, tmp_path: Path
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.record(said(b"1"), sync=True)
+    older = tmp_path / "older.db"
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("vacuum into ?", (str(older),))
+    recorder.record(said(b"2"), sync=True)
+    # The log of the one before stays behind, as it does when somebody moves a file.
+    older.replace(path)
+    recorder.record(said(b"3"), sync=True)
+    recorder.record(said(b"4"), sync=True)
+    recorder.close()
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_what_could_not_be_saved_at_once_is_saved_later(
+    recorder: Recorder, path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.record(said(b"1"), sync=True)
+    _delete(path)
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rescuing, "rescue", fail)
+        recorder.record(said(b"2"), sync=True)
+        recorder.record(said(b"3"), sync=True)
+    assert "recording again" not in heard.told
+    recorder.record(said(b"4"), sync=True)
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]

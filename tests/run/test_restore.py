@@ -199,3 +199,29 @@ def test_a_prompt_just_after_the_agent_died_goes_to_the_next_one(
         assert "was killed by SIGKILL" in answer["error"]["message"]
         client.prompt(session_id, "what did I say first?")
     assert "You said first: Hello" in said(client.updates(session_id))
+
+
+def held_by(pid: int) -> tuple[int, int]:
+    """Return how many descriptors and threads a process has."""
+    process = Path("/proc") / str(pid)
+    return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc here")
+def test_nothing_is_kept_of_an_agent_that_died(start: Start) -> None:
+    client = connect(start)
+    session_id = client.new()
+
+    def lose_an_agent() -> None:
+        assert "error" in client.answer(client.start(session_id, "crash"))
+        client.prompt(session_id, "Hello?")
+
+    lose_an_agent()
+    before = held_by(client.process.pid)
+    lose_an_agent()
+    deadline = time.monotonic() + 10
+    while held_by(client.process.pid) > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    after = held_by(client.process.pid)
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]

@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
     asked_path = asked_for(arguments.store)
     signals = Signals()
     with Log(arguments.log) as log:
-        agent = Agent(command)
+        agent = Agent(command, grace=arguments.grace)
         try:
             log.note(f"started agent {agent.pid}: {command[0]}")
             # Heavy imports only from here on: the agent's own start hides them.

@@ -6,6 +6,7 @@ from collections import deque
 from typing import IO
 
 from rekindle.run import process_group
+from rekindle.run.guard import Guard
 from rekindle.run.log import write_stderr
 
 _READ = 65536
@@ -14,11 +15,21 @@ _LONGEST_LINE = 500
 
 
 class Agent:
-    """A running agent. Its stderr is passed on to ours, and its last lines are remembered."""
+    """A running agent. Its stderr is passed on to ours, and its last lines are remembered.
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    `grace` is how many seconds it may take to end if we are killed.
+    """
+
+    def __init__(self, command: tuple[str, ...], *, grace: float) -> None:
         self.command = command
-        self._process = process_group.start(command)
+        self.grace = grace
+        self._guard = Guard(grace)
+        try:
+            self._process = process_group.start(command)
+        except BaseException:
+            self._guard.dismiss()
+            raise
+        self._guard.watch(self.pid)
         self._last_lines: deque[bytes] = deque(maxlen=_LAST_LINES)
         self._stderr_pump = threading.Thread(target=self._pass_stderr_on, daemon=True)
         self._stderr_pump.start()
@@ -42,6 +53,12 @@ class Agent:
         """Tell the agent that nothing more will come."""
         _pipe(self._process.stdin).close()
 
+    def close_outputs(self) -> None:
+        """Let go of its pipes. Call when nobody reads its stdout any more."""
+        _pipe(self._process.stdout).close()
+        if not self._stderr_pump.is_alive():
+            _pipe(self._process.stderr).close()
+
     def signal(self, number: int) -> None:
         """Send a signal to the agent and its children."""
         process_group.send(self.pid, number)
@@ -52,6 +69,7 @@ class Agent:
         if self._process.returncode is None:
             # It has moved to another group, where the signals did not reach it.
             self._process.kill()
+        self._guard.dismiss()
         return was_left
 
     def wait(self) -> tuple[int, str | None]:

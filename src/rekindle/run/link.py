@@ -58,6 +58,13 @@ class Link:
             reader.join(_TICK)
         return was_left
 
+    def close(self) -> None:
+        """Let go of pipes and threads, of all that are not in use: others may hold the far ends."""
+        if self.sink.close():
+            self.agent.close_stdin()
+        if self._reader is not None and not self._reader.is_alive():
+            self.agent.close_outputs()
+
     def last_words(self) -> tuple[str, ...]:
         """Return the last lines of the agent's stderr."""
         return self.agent.last_words(_PATIENCE_FOR_STDERR)

@@ -125,6 +125,10 @@ class Recorder:
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""
+        store = self._store
+        if store is not None and not self._is_failing:
+            # Its file may have been removed since the last turn: then this is the last chance.
+            self._try(lambda: store.write((), sync=True))
         if self._is_failing:
             self.catch_up()
         unwritten = sum(map(_entries_in, self._backlog))
@@ -141,10 +145,15 @@ class Recorder:
         # A store that failed is opened anew: its file may have been replaced or repaired. Until
         # that works, the one before shows to others that its sessions are in use.
         former, store = self._store, self._open_store()
-        self._store = store
         if former is not None:
-            store.succeed(former)
+            try:
+                store.succeed(former)
+            except BaseException:
+                # The one before may be all that has what was recorded: it is tried again.
+                store.close()
+                raise
             former.close()
+        self._store = store
         return store
 
     def _try(self, action: Callable[[], object]) -> bool:

@@ -12,7 +12,6 @@ the agent is ended. What it has written is still passed on, however late the cli
 Only a signal, or a client that is gone, ends the waiting for it.
 """
 
-import time
 import traceback
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -25,6 +24,7 @@ from rekindle.errors import RekindleError
 from rekindle.model import Holder, Side
 from rekindle.run.agent import Agent
 from rekindle.run.answers import Answers
+from rekindle.run.clock import Clock
 from rekindle.run.link import Link, start_thread
 from rekindle.run.log import Log
 from rekindle.run.patience import Patience
@@ -47,7 +47,6 @@ class Runner:
     def __init__(
         self, agent: Agent, relay: Relay, recorder: Recorder, log: Log, *, holder: Holder
     ) -> None:
-        self._command = agent.command
         self._relay = relay
         self._recorder = recorder
         self._log = log
@@ -59,6 +58,7 @@ class Runner:
         self._must_end = False
         """Whether nobody is waited for any more."""
         self._wake_us: int | None = None
+        self._clock = Clock()
         self._to_client = Sink(STDOUT, self._client_is_gone)
         self._link = Link(agent)
 
@@ -95,7 +95,7 @@ class Runner:
     def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
             try:
-                step = self._relay.receive(side, lines, _now_us())
+                step = self._relay.receive(side, lines, self._now_us())
             except Exception as error:  # noqa: BLE001 - a fault of ours must not end a conversation
                 step = self._excuse(error)
                 step.to(side.peer).append(lines)
@@ -122,7 +122,7 @@ class Runner:
             answer = Failure("a fault in Rekindle: its log tells more")
             self._note_fault(error)
         try:
-            return self._relay.answer(posed.flow, answer, _now_us())
+            return self._relay.answer(posed.flow, answer, self._now_us())
         except Exception as error:  # noqa: BLE001 - as above
             return self._excuse(error)
 
@@ -142,7 +142,8 @@ class Runner:
         if not self._link.is_over:
             return "it still runs"
         try:
-            agent = Agent(self._command)
+            former = self._link.agent
+            agent = Agent(former.command, grace=former.grace)
         except RekindleError as error:
             return str(error)
         self._log.note(f"started the agent again: {agent.pid}")
@@ -170,7 +171,8 @@ class Runner:
             last_words=link.last_words(),
         )
         with self._lock:
-            self._carry_out(self._relay.agent_ended(ended, _now_us()))
+            self._carry_out(self._relay.agent_ended(ended, self._now_us()))
+        link.close()
         self._to_client.flush_aside()
         self._link.sink.flush_aside()
 
@@ -196,7 +198,7 @@ class Runner:
                 continue
             if not has_tidied:
                 with self._lock:
-                    self._recorder.tidy(_now_us())
+                    self._recorder.tidy(self._now_us())
                 has_tidied = True
 
     def _see_to_its_end(
@@ -222,20 +224,23 @@ class Runner:
         wait = _LOOK_AROUND if patience is None else min(_LOOK_AROUND, patience.left)
         wake_us = self._wake_us
         if wake_us is not None:
-            wait = min(wait, max(0.0, (wake_us - _now_us()) / 1e6))
+            wait = min(wait, max(0.0, (wake_us - self._now_us()) / 1e6))
         try:
             self._events.get(timeout=wait)
         except Empty:
             pass
         else:
             return True
-        if wake_us is None or wake_us > _now_us():
+        if wake_us is None or wake_us > self._now_us():
             return False
         with self._lock:
-            self._carry_out(self._relay.tick(_now_us()))
+            self._carry_out(self._relay.tick(self._now_us()))
         self._to_client.flush_aside()
         self._link.sink.flush_aside()
         return True
+
+    def _now_us(self) -> int:
+        return self._clock.now_us(is_awaited=self._wake_us is not None)
 
     def _pass_on(self, number: int) -> None:
         if not self._link.is_over:
@@ -271,7 +276,3 @@ def _queue(lines: list[bytes], sink: Sink, *, is_terminated: bool) -> None:
     while lines:
         line = lines.pop()
         sink.put(line + (b"\n" if lines or is_terminated else b""))
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

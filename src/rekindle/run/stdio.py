@@ -54,6 +54,7 @@ class Sink:
         self._lock = Lock()
         self._queue: deque[bytes] = deque()
         self._is_broken = False
+        self._is_closed = False
         self._is_mid_line = False
         self._is_wanted = Event()
         self._writer: Thread | None = None
@@ -89,8 +90,18 @@ class Sink:
             self._writer = Thread(target=self._write_aside, daemon=True)
             self._writer.start()
 
+    def close(self) -> bool:
+        """Write nothing more; tell whether nobody is writing, so that the pipe can be closed."""
+        self._is_closed = True
+        self._is_wanted.set()
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._is_broken = True
+        self._lock.release()
+        return True
+
     def _write_aside(self) -> None:
-        while self._is_wanted.wait():
+        while self._is_wanted.wait() and not self._is_closed:
             self._is_wanted.clear()
             self.flush(wait=True)
 

@@ -52,6 +52,13 @@ class FileLock:
         self.release()
         return True
 
+    def is_of(self, path: Path) -> bool:
+        """Tell whether that is the file whose lock this is."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), path.stat())
+        except FileNotFoundError:
+            return False
+
     def release(self) -> None:
         """Let the next one in."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)

@@ -14,6 +14,9 @@ from rekindle.store.filelock import FileLock
 
 _FIND = "select token, pid, host, is_over from lease where session = ?"
 _ALL = "select session, token, pid, host from lease where not is_over"
+_ALL_BY_ID = """
+    select id, token, pid, host from lease join session on key = session where not is_over
+"""
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # Who had it last stays known: whoever had it before that has missed something.
 _DROP = """
@@ -58,13 +61,29 @@ class Leases:
             if alive[token]
         }
 
+    def held(self) -> dict[str, Holder]:
+        """Return the sessions that are driven by way of this object, by their ids."""
+        rows = self._db.execute(_ALL_BY_ID).fetchall()
+        return {
+            session_id: Holder(token=token, pid=pid, host=host)
+            for session_id, token, pid, host in rows
+            if token in self._alive
+        }
+
     def drop(self, holder: Holder, key: int | None) -> None:
         """Give up one session, or all."""
         self._db.execute(_DROP, {"token": holder.token, "key": key})
 
     def inherit(self, former: "Leases") -> None:
         """Be alive instead of another."""
-        self._alive.update(former._alive)  # noqa: SLF001 - of its own kind
+        for token, lock in former._alive.items():  # noqa: SLF001 - of its own kind
+            if lock.is_of(self._path(token)):
+                self._forget(token)
+                self._alive[token] = lock
+            else:
+                # It went with the store: nobody would see it.
+                self._show_alive(token)
+                lock.close()
         former._alive.clear()  # noqa: SLF001
 
     def close(self) -> None:
@@ -80,6 +99,10 @@ class Leases:
             lock = FileLock(self._path(token))
             lock.acquire(0)
             self._alive[token] = lock
+
+    def _forget(self, token: str) -> None:
+        if token in self._alive:
+            self._alive.pop(token).close()
 
     def _is_alive(self, token: str) -> bool:
         if token in self._alive:

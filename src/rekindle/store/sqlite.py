@@ -52,6 +52,7 @@ from rekindle.store.opening import (
     translated,
 )
 from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
+from rekindle.store.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from rekindle.store.index import Index
@@ -73,7 +74,7 @@ class SqliteStore:
         """Where the next entry of a session will lie, as far as this process knows."""
         with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
-            self._inode = path.stat().st_ino
+            self._whereabouts = Whereabouts(path)
         self._lock: FileLock | None = None
         self._leases = Leases(self._db, path.with_name(path.name + ".live"))
 
@@ -99,7 +100,7 @@ class SqliteStore:
             self._ends.clear()
             try:
                 self._sync_from_now_on(sync=True)
-                self._see_that_it_is_there()
+                self._whereabouts.check()
                 with self._writing():
                     is_as_expected = self._last_seq(session_id) == after
                     for change in changes if is_as_expected else ():
@@ -289,7 +290,16 @@ class SqliteStore:
 
     def succeed(self, former: Self) -> None:
         """Take the place of one that is closed next: what it has claimed stays claimed."""
+        if not self._whereabouts.is_same(former._whereabouts):
+            from rekindle.store.rescuing import rescue  # noqa: PLC0415 - seldom needed
+
+            rescue(former, self)
         self._leases.inherit(former._leases)
+
+    def claims(self) -> dict[str, Holder]:
+        """Return the sessions that are driven by way of this very object, and in whose name."""
+        with self._mutex, translated(self._path):
+            return self._leases.held()
 
     def close(self) -> None:
         """Close the file."""
@@ -322,7 +332,7 @@ class SqliteStore:
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         self._sync_from_now_on(sync=sync)
         if sync:
-            self._see_that_it_is_there()
+            self._whereabouts.check()
         self._db.set_busy_timeout(int(patience * 1000))
         is_held = self.lock.acquire(patience)
         try:
@@ -361,15 +371,6 @@ class SqliteStore:
             if self._db.in_transaction:
                 self._execute("rollback")
             raise
-
-    def _see_that_it_is_there(self) -> None:
-        """Find out that the file was removed or replaced: SQLite would go on writing to it."""
-        try:
-            is_same = self._path.stat().st_ino == self._inode
-        except FileNotFoundError:
-            is_same = False
-        if not is_same:
-            raise StoreUnavailable(f"the store {self._path} was removed or replaced")
 
     @contextmanager
     def _writing(self) -> Generator[None]:

@@ -1,0 +1,169 @@
+"""An agent that does as the prompt says, and numbers everything that it says.
+
+It is started thousands of times, so it imports next to nothing, and finds what it needs in a line
+without decoding it. What it says in a session is `<a1234567.1>`, `<a1234567.2>` and so on: its
+own name, and how much it has said there. With `--resumes`, it claims to know every session.
+"""
+
+import os
+import sys
+import time
+from _signal import SIG_IGN, SIGHUP, SIGINT, SIGTERM, signal
+
+ME = f"a{os.urandom(4).hex()[:7]}"
+HOW_OFTEN: dict[bytes, int] = {}
+"""How much was said in each session."""
+OPEN: dict[bytes, bytes] = {}
+"""The requests of turns that do not end by themselves, by session."""
+DEAF: list[bool] = []
+A_LONG_TIME = 3600
+
+
+def main() -> None:
+    begun = b""
+    while data := os.read(0, 65536):
+        *lines, begun = (begun + data).split(b"\n")
+        for line in lines:
+            hear(line)
+    while DEAF:
+        time.sleep(A_LONG_TIME)
+
+
+def hear(line: bytes) -> None:
+    method, asked = field(line, b"method"), field(line, b"id")
+    session = field(line, b"sessionId")
+    match method:
+        case b"initialize":
+            can = b'{"sessionCapabilities":{"resume":{}}}' if "--resumes" in sys.argv else b"{}"
+            info = b'{"name":"numbering","version":"1"}'
+            result = b'{"protocolVersion":1,"agentInfo":%s,"agentCapabilities":%s}' % (info, can)
+            answer(asked, result)
+        case b"session/new":
+            HOW_OFTEN[b""] = HOW_OFTEN.get(b"", 0) + 1
+            answer(asked, b'{"sessionId":"s-%s-%d"}' % (ME.encode(), HOW_OFTEN[b""]))
+        case b"session/prompt":
+            # The last text is the user's: before it may stand what Rekindle tells.
+            _, verb, *numbers = line.rpartition(b'"text":"')[2].partition(b"<")[0].split()
+            turn(verb.decode(), session, asked, *map(int, numbers))
+        case b"session/cancel" if session in OPEN:
+            answer(OPEN.pop(session), b'{"stopReason":"cancelled"}')
+        case b"":
+            pass
+        case _ if asked:
+            answer(asked, b"{}")
+
+
+def turn(verb: str, session: bytes, asked: bytes, *numbers: int) -> None:
+    VERBS[verb](session, *numbers)
+    if verb in UNANSWERED:
+        OPEN[session] = asked
+        return
+    answer(asked, b'{"stopReason":"end_turn"}')
+    if verb == "twice":
+        answer(asked, b'{"stopReason":"refusal"}')
+
+
+def stream(session: bytes, count: int, at_once: int) -> None:
+    """Say so much, so many lines in a write."""
+    for begin in range(0, count, at_once):
+        write(b"".join(update(session) for _ in range(min(at_once, count - begin))))
+
+
+def strangers(session: bytes, count: int, at_once: int) -> None:
+    """Speak also of sessions that nobody knows."""
+    write(b"".join(update(b"nobody-%d" % number, ME + "-x") for number in range(5)))
+    stream(session, count, at_once)
+
+
+def unknown(session: bytes, count: int, at_once: int) -> None:
+    """Answer what nobody asked."""
+    for asked in (b"987654", b'"never-asked"', b"null", b'"rekindle-77"'):
+        answer(asked, b'{"stopReason":"end_turn"}')
+    stream(session, count, at_once)
+
+
+def garbage(session: bytes, count: int, at_once: int) -> None:
+    """Write what is no message between what is one."""
+    write(b'a plain line\n{"half": \n\n\xff\xfe\n[]\n{}\n' + b"x" * 70_000 + b"\n")
+    stream(session, count, at_once)
+
+
+def die(session: bytes, count: int, at_once: int) -> None:
+    """End in the middle of a turn."""
+    stream(session, count, at_once)
+    os._exit(3)
+
+
+def half(session: bytes, count: int, at_once: int) -> None:
+    """End in the middle of a line."""
+    stream(session, count, at_once)
+    write(update(session)[:40])
+    os._exit(4)
+
+
+def deaf(session: bytes, count: int, at_once: int) -> None:
+    """Never exit from now on, nor let a child do so, whatever is said."""
+    for number in (SIGTERM, SIGINT, SIGHUP):
+        signal(number, SIG_IGN)
+    DEAF.append(True)
+    if os.fork() == 0:
+        time.sleep(A_LONG_TIME)
+    stream(session, count, at_once)
+
+
+VERBS = {
+    "stream": stream,
+    "twice": stream,
+    "stall": stream,
+    "strangers": strangers,
+    "unknown": unknown,
+    "garbage": garbage,
+    "die": die,
+    "half": half,
+    "deaf": deaf,
+}
+UNANSWERED = {"stall"}
+
+
+def update(session: bytes, me: str = ME) -> bytes:
+    number = HOW_OFTEN[session] = HOW_OFTEN.get(session, 0) + 1
+    said = b"<%s.%d>" % (me.encode(), number)
+    call = b"call-%s-%d" % (me.encode(), number - number % 8)
+    match number % 8:
+        case 0:
+            what = b'"tool_call","toolCallId":"%s","status":"pending","title":"%s"' % (call, said)
+        case 1 if number > 1:
+            content = b'[{"type":"content","content":{"type":"text","text":"%s"}}]' % said
+            what = b'"tool_call_update","toolCallId":"%s","status":"completed","content":%s'
+            what %= (call, content)
+        case 2:
+            what = b'"agent_thought_chunk","content":{"type":"text","text":"%s"}' % said
+        case _:
+            what = b'"agent_message_chunk","content":{"type":"text","text":"%s"}' % said
+    params = b'{"sessionId":"%s","update":{"sessionUpdate":%s}}' % (session, what)
+    return b'{"jsonrpc":"2.0","method":"session/update","params":%s}\n' % params
+
+
+def answer(asked: bytes, result: bytes) -> None:
+    write(b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (asked, result))
+
+
+def write(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def field(line: bytes, name: bytes) -> bytes:
+    """Return a field's value: a text without its quotes, but an id as it came."""
+    rest = line.partition(b'"%s":' % name)[2]
+    if rest[:1] != b'"':
+        return rest.replace(b"}", b",").partition(b",")[0]
+    value = rest[1:].partition(b'"')[0]
+    return b'"%s"' % value if name == b"id" else value
+
+
+try:
+    main()
+except BrokenPipeError:
+    # Nobody hears it any more.
+    sys.exit(1)

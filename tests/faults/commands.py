@@ -1,0 +1,153 @@
+"""SIGKILL of commands that change the store as a whole, while an editor records into it.
+
+What they do to a session is done or not done. Done once more to the end, all of it is there.
+"""
+
+import os
+import signal
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, place
+from rekindle.store.sqlite import SqliteStore
+
+from .checks import check_soundness, recorded
+from .processes import Process
+from .world import World
+
+_IMPORTED = tuple(f"elsewhere-{number}" for number in range(4))
+_ENTRIES = 1500
+_LONG_AGO_US = 1_600_000_000_000_000
+_WITHIN = 0.15
+"""Within how many seconds a command is killed: most have ended by then."""
+_ROUNDS = 6
+_ROWS_OF_OLD = 3000
+
+
+def kill_commands(world: World) -> None:
+    """Kill one command after the other, and see that both sides of each are sound."""
+    bundle = _bundle(world)
+    editor = world.editor()
+    session_id = world.new_session(editor)
+    commands = {
+        "import": ("import", "--undelete", str(bundle)),
+        "prune": ("prune", "--older-than", "1y", "--yes"),
+        "prune for good": ("prune", "--older-than", "1y", "--yes", "--now"),
+        "compact": ("compact",),
+        "search": ("search", "elsewhere"),
+        "doctor": ("doctor", "--fix"),
+    }
+    _run(world, *commands["import"]).wait()
+    for _ in range(_ROUNDS):
+        name = world.chance.choice(sorted(commands))
+        if name in {"compact", "import"}:
+            # There should be something to do for it.
+            _run(world, *commands["prune for good"]).wait()
+        turn = editor.prompt(session_id, "stream 300 4")
+        command = _run(world, *commands[name])
+        time.sleep(world.chance.random() * _WITHIN)  # the moment is what is drawn
+        _kill(world, command, f"`rekindle {commands[name][0]}`")
+        _see_all_or_nothing(world)
+        world.expect("the conversation goes on", "result" in editor.answer(turn), name)
+        world.check(session_id)
+        _run(world, *commands["import"]).wait()
+        _see_all(world)
+    check_soundness(world.store)
+
+
+def kill_migrations(world: World) -> None:
+    """Kill whoever upgrades an old store; the next one does it, and finds all that was there."""
+    for _ in range(_ROUNDS):
+        world.begin_anew()
+        world.store.parent.mkdir()
+        _make_old(world.store, world.chance.randrange(1, len(MIGRATIONS)))
+        command = _run(world, "list")
+        time.sleep(world.chance.random() * _WITHIN / 3)  # the moment is what is drawn
+        _kill(world, command, "an upgrade of the store")
+        _run(world, "list").wait()
+        seqs = recorded(world.store, "old").seqs
+        world.expect("an old store is whole", len(seqs) == _ROWS_OF_OLD, str(seqs[-3:]))
+        check_soundness(world.store)
+
+
+def _kill(world: World, command: Process, name: str) -> None:
+    """Kill a command; one that was faster than that does not count."""
+    if not command.is_over():
+        world.count(f"kill {name}")
+    command.strike(signal.SIGKILL)
+    command.wait()
+
+
+def _run(world: World, *arguments: str) -> Process:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    errors = os.open(world.folder / "commands.stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    command, *rest = arguments
+    order = {"arguments": [command, "--store", str(world.store), *rest], "environ": {}}
+    pid = world.nursery.start("warm", (nothing, nothing, errors), order)
+    os.close(nothing)
+    os.close(errors)
+    return world.watch(Process(f"rekindle {command}", pid))
+
+
+def _bundle(world: World) -> Path:
+    """Write a bundle of sessions from elsewhere."""
+    here, world.store = world.store, world.folder / "elsewhere.db"
+    with SqliteStore(world.store) as store:
+        for session_id in _IMPORTED:
+            opened = Opened(session_id=session_id, at_us=_LONG_AGO_US, cwd="/elsewhere")
+            prompt = _said(
+                session_id, Kind.PROMPT, b'{"prompt":[{"type":"text","text":"elsewhere"}]}'
+            )
+            lines = b"\n".join(b'{"said":%d}' % number for number in range(_ENTRIES - 1))
+            update = _said(session_id, Kind.UPDATE, lines, _ENTRIES - 1)
+            store.write([opened, prompt, update], sync=True)
+    bundle = world.folder / "bundle"
+    _run(world, "export", "--all", "--format", "bundle", "-o", str(bundle)).wait()
+    world.store = here
+    return bundle
+
+
+def _said(session_id: str, kind: Kind, data: bytes, count: int = 1) -> Stretch:
+    side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
+    return Stretch(
+        session_id=session_id, side=side, kind=kind, at_us=_LONG_AGO_US, data=data, count=count
+    )
+
+
+def _see_all_or_nothing(world: World) -> None:
+    for session_id in _IMPORTED:
+        count = len(recorded(world.store, session_id).seqs)
+        world.expect("a session is there or not", count in {0, _ENTRIES}, f"{count} entries")
+
+
+def _see_all(world: World) -> None:
+    for session_id in _IMPORTED:
+        count = len(recorded(world.store, session_id).seqs)
+        world.expect("what was imported is there", count == _ENTRIES, f"{count} entries")
+
+
+def _make_old(path: Path, schema: int) -> None:
+    """Make a store as an earlier Rekindle did."""
+    with closing(apsw.Connection(str(path))) as db:
+        _fill_old(db, schema)
+
+
+def _fill_old(db: Any, schema: int) -> None:  # noqa: ANN401 - an apsw connection
+    db.pragma("journal_mode", "wal")
+    with db:
+        for step in MIGRATIONS[:schema]:
+            db.execute(step)
+        columns = "key, id, agent_session_id, created_us, updated_us"
+        db.execute(f"insert into session ({columns}) values (1, 'old', 'old', 1, 1)")  # noqa: S608
+        rows = (
+            (place(1, seq), 1, "agent", "prompt" if seq % 3 else "update", 1, 1, 0, b"{}")
+            for seq in range(1, _ROWS_OF_OLD + 1)
+        )
+        db.executemany("insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        db.pragma("application_id", APPLICATION_ID)
+        db.pragma("user_version", schema)

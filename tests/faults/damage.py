@@ -1,0 +1,113 @@
+"""Bits that flip and pages that are torn, in a store that nobody has open.
+
+What a disk has lost cannot be brought back, so less is asked for here: an editor is never kept
+from its conversation; whoever opens the store gets what can be read of it, or is told in words that
+it is damaged; and what is said from then on is recorded, or the user is told that it is not.
+"""
+
+import signal
+from pathlib import Path
+
+from rekindle.errors import StoreError
+from rekindle.store.sqlite import SqliteStore
+
+from .checks import Recorded, check_no_faults_of_ours
+from .editor import Editor
+from .violation import Violation
+from .world import World
+
+_PAGE = 4096
+_WORDS = ("not recording", "damaged", "could not be recorded", "lost", "saved")
+
+
+def damage(world: World) -> None:
+    """Damage the store between two editors, or before the first one has left it."""
+    editor = world.editor()
+    session_id = world.new_session(editor)
+    _talk(editor, session_id, "stream 400 4")
+    is_killed = world.chance.random() < 0.5
+    if is_killed:
+        editor.rekindle.strike(signal.SIGKILL)
+        world.lay_down(editor)
+    else:
+        world.leave(editor)
+    how = world.chance.choice(sorted(HARM))
+    HARM[how](world, _file_to_harm(world))
+    world.count(how)
+    world.ledger[session_id].is_excused = True
+    heir = world.editor()
+    told = _go_on(world, heir)
+    heir.hang_up()
+    heir.wait_for_the_end()
+    world.editors.remove(heir)
+    _see_what_is_said(world, heir, told)
+    world.forget(*world.ledger)
+    world.begin_anew()
+
+
+def _go_on(world: World, editor: Editor) -> str:
+    """Have a conversation in a new session; return its id."""
+    session_id = world.new_session(editor)
+    _talk(editor, session_id, "stream 50 4")
+    _talk(editor, session_id, "stream 50 4")
+    return session_id
+
+
+def _talk(editor: Editor, session_id: str, words: str) -> None:
+    answer = editor.answer(editor.prompt(session_id, words))
+    if "result" not in answer:
+        raise Violation("a damaged store keeps an editor from its conversation", str(answer))
+
+
+def _see_what_is_said(world: World, editor: Editor, session_id: str) -> None:
+    """See that what was said is in the record, or that the user was told that it is not."""
+    stderr = editor.stderr.read_text(errors="replace")
+    check_no_faults_of_ours(stderr)
+    try:
+        with SqliteStore(world.store, create=False) as store:
+            said = Recorded.of(store.read(session_id)).said
+    except StoreError as error:
+        said = []
+        if not any(words in str(error) for words in (*_WORDS, "no session", "there is no store")):
+            raise Violation("a damaged store is not told of", str(error)) from error
+    is_whole = said == world.ledger[session_id].pieces[editor.name]
+    if not is_whole and not any(words in stderr for words in _WORDS):
+        raise Violation("what is lost is not told", f"{len(said)} recorded, and {stderr!r}")
+
+
+# -- harm -------------------------------------------------------------------------------
+
+
+def _file_to_harm(world: World) -> Path:
+    log = world.store.with_name(world.store.name + "-wal")
+    files = [file for file in (world.store, log) if file.exists() and file.stat().st_size]
+    return world.chance.choice(files)
+
+
+def _flip(world: World, file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    for _ in range(world.chance.choice((1, 10))):
+        data[world.chance.randrange(len(data))] ^= 1 << world.chance.randrange(8)
+    file.write_bytes(data)
+
+
+def _tear(world: World, file: Path) -> None:
+    """Put half a page of nothing, or of another page, where a page should be."""
+    data = bytearray(file.read_bytes())
+    begin = world.chance.randrange(max(1, len(data) // _PAGE)) * _PAGE + _PAGE // 2
+    other = world.chance.randrange(max(1, len(data) // _PAGE)) * _PAGE
+    half = world.chance.choice((bytes(_PAGE // 2), bytes(data[other : other + _PAGE // 2])))
+    data[begin : begin + len(half)] = half
+    file.write_bytes(data)
+
+
+def _cut_off(world: World, file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.truncate(world.chance.randrange(file.stat().st_size))
+
+
+HARM = {
+    "bits flip in the store": _flip,
+    "a page of the store is torn": _tear,
+    "the store is cut off": _cut_off,
+}

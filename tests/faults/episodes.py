@@ -1,0 +1,88 @@
+"""Episodes: which kinds there are, and running one that a seed and a number name."""
+
+import random
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import clocks, commands, crowd, damage, endurance, misbehaving, storage, strikes
+from .nursery import Nursery
+from .violation import Violation
+from .world import World
+
+_ROUNDS = 12
+_LONG_ONES = 300
+"""One of so many episodes is one that takes a minute."""
+
+Kind = Callable[[World], None]
+
+
+def _again_and_again(fault: Kind, times: int = _ROUNDS) -> Kind:
+    def episode(world: World) -> None:
+        for _ in range(times):
+            fault(world)
+
+    return episode
+
+
+KINDS: dict[str, tuple[Kind, int]] = {
+    "strikes": (_again_and_again(strikes.strike_at_random), 60),
+    "checkpoints": (_again_and_again(strikes.strike_a_checkpoint, 3), 3),
+    "bad agents": (_again_and_again(misbehaving.misbehave), 15),
+    "agents that never exit": (misbehaving.never_exit, 5),
+    "a client that does not read": (lambda world: misbehaving.do_not_read(world, 1.0), 5),
+    "a client that does not read for a minute": (misbehaving.do_not_read_for_a_minute, 0),
+    "a crowd": (crowd.all_at_once, 5),
+    "a clock that jumps": (clocks.jump_back, 5),
+    "a store that fails": (_again_and_again(storage.any_of_them, 3), 10),
+    "commands that are killed": (commands.kill_commands, 8),
+    "upgrades that are killed": (commands.kill_migrations, 5),
+    "a damaged store": (_again_and_again(damage.damage, 4), 8),
+    "endurance": (endurance.endure, 2),
+}
+"""Each with how often it comes, compared to others."""
+
+
+@dataclass
+class Outcome:
+    """What came of an episode."""
+
+    seed: int
+    number: int
+    kind: str
+    seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    updates: int = 0
+    sessions: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+    violation: str | None = None
+
+
+def run(seed: int, number: int, root: Path, nursery: Nursery, only: str | None = None) -> Outcome:
+    """Run one episode; a failed one keeps its folder."""
+    # A text, because a hash of a tuple is another in each process.
+    chance = random.Random(f"{seed}/{number}")  # noqa: S311 - a seed that can be given again
+    weights = [weight for _, weight in KINDS.values()]
+    kind = only or chance.choices(list(KINDS), weights)[0]
+    if only is None and number % _LONG_ONES == _LONG_ONES - 1:
+        kind = "a client that does not read for a minute"
+    begin = time.monotonic()
+    world = World(root / f"{seed}-{number}", nursery, chance)
+    outcome = Outcome(seed, number, kind)
+    try:
+        KINDS[kind][0](world)
+        world.finish()
+    except Violation as violation:
+        outcome.violation = str(violation)
+    except Exception as error:  # noqa: BLE001 - a mistake of the harness's is a failure, too
+        outcome.violation = f"the harness failed: {error!r}"
+        (world.folder / "harness.traceback").write_text(traceback.format_exc())
+    finally:
+        world.close(keep=outcome.violation is not None)
+    outcome.seconds = time.monotonic() - begin
+    outcome.faults, outcome.skipped = world.faults, world.skipped
+    outcome.updates, outcome.sessions = world.updates, len(world.ledger)
+    return outcome

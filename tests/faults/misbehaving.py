@@ -1,0 +1,82 @@
+"""Agents that flood, stall, speak out of turn, die or never exit; clients that do not read."""
+
+import signal
+import time
+
+from .editor import Editor
+from .processes import until
+from .strikes import at_hand
+from .world import World
+
+HABITS = {
+    "an agent answers twice": "twice 5 1",
+    "an agent answers what nobody asked": "unknown 5 1",
+    "an agent speaks of unknown sessions": "strangers 5 1",
+    "an agent writes garbage": "garbage 5 1",
+    "an agent dies in the middle of a turn": "die 20 4",
+    "an agent dies in the middle of a line": "half 20 4",
+    "an agent floods": "stream 8000 64",
+    "an agent stalls": "stall 5 1",
+}
+_DEADLY = ("die", "half")
+
+
+def misbehave(world: World) -> None:
+    """Have the agent of some editor do one of these, and see that the next turn works."""
+    name = world.chance.choice(sorted(HABITS))
+    editor = at_hand(world)
+    session_id = world.open_session(editor)
+    world.count(name)
+    request = editor.prompt(session_id, HABITS[name])
+    if HABITS[name].startswith("stall"):
+        _cancel(world, editor, session_id, request)
+    answer = editor.answer(request)
+    is_deadly = HABITS[name].startswith(_DEADLY)
+    world.expect("a turn ends as it should", ("error" in answer) is is_deadly, str(answer))
+    answer = editor.answer(editor.prompt(session_id, "stream 3 1"))
+    world.expect("the next turn works", "result" in answer, str(answer))
+    world.check(session_id)
+
+
+def _cancel(world: World, editor: Editor, session_id: str, request: int) -> None:
+    before = world.ledger[session_id].received
+    until(lambda: editor.has_received(session_id, before + 5))
+    world.expect("a stalled turn is open", editor.is_open(request), session_id)
+    editor.notify("session/cancel", {"sessionId": session_id})
+
+
+def never_exit(world: World) -> None:
+    """Have an agent and its child ignore everything; then have the client leave, or be killed."""
+    editor = world.editor()
+    session_id = world.new_session(editor)
+    answer = editor.answer(editor.prompt(session_id, "deaf 5 1"))
+    world.expect("a turn ends as it should", "result" in answer, str(answer))
+    how = world.chance.choice(("leaves", "is killed", "is killed with Rekindle"))
+    world.count(f"an agent never exits, and the client {how}")
+    match how:
+        case "leaves":
+            editor.hang_up()
+        case "is killed":
+            editor.client.strike(signal.SIGKILL)
+        case _:
+            editor.client.strike(signal.SIGKILL)
+            editor.rekindle.strike(signal.SIGKILL)
+    world.lay_down(editor)
+
+
+def do_not_read(world: World, seconds: float) -> None:
+    """Stop a client while the agent floods; it still gets everything, in order."""
+    editor = at_hand(world)
+    session_id = world.open_session(editor)
+    world.count("a client does not read for a while")
+    editor.client.strike(signal.SIGSTOP)
+    request = editor.prompt(session_id, "stream 6000 32")
+    time.sleep(seconds)  # this is what is injected
+    editor.client.strike(signal.SIGCONT)
+    answer = editor.answer(request)
+    world.expect("a turn ends as it should", "result" in answer, str(answer))
+    world.check(session_id)
+
+
+def do_not_read_for_a_minute(world: World) -> None:
+    do_not_read(world, 60.0)

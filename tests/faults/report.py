@@ -1,0 +1,173 @@
+"""What a run tells: a line for each failure, a table at the end, and docs/reliability.md."""
+
+import inspect
+import os
+import platform
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from . import checks, damage, endurance
+from .episodes import Outcome
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
+_STRUCK = ("Rekindle", "the agent", "the client")
+_BLOWS = ("kill", "pause")
+_CHECKS: tuple[Callable[..., object], ...] = (
+    checks.check_record,
+    checks.check_replay,
+    checks.check_leases,
+    checks.check_no_faults_of_ours,
+)
+_INTRODUCTION = """\
+# Is anything lost?
+
+*Written by `make torture`; do not edit.*
+
+Clients, Rekindle and agents run as processes of their own, and are broken on purpose, many times,
+at moments that are drawn from a seed. Everything that an agent says carries a number, and the
+client process notes each byte that it received. So what must be in the store is known exactly.
+"""
+_MEANING = """\
+**kill** is SIGKILL. **pause** is SIGSTOP for up to 0.15 s, then SIGCONT. Whoever is left must then
+end, or go on: an agent that was killed is started again, and the next turn works; if Rekindle or
+the client was killed, nobody stays behind. Rekindle is mostly forked from a process that has loaded
+it already, and in one of 20 cases started as editors start it.
+"""
+_OTHERS = """\
+**Damage.** {damage}
+
+**Endurance.** {endurance}
+
+**Not covered:** a machine that loses power (turns that have ended are synced to the disk; that
+disks keep what they have synced is taken on trust), and systems other than Linux.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that came of one seed."""
+
+    seed: int
+    seconds: float
+    outcomes: list[Outcome]
+
+    @property
+    def faults(self) -> Counter[str]:
+        return sum((outcome.faults for outcome in self.outcomes), Counter())
+
+    @property
+    def broken(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.violation]
+
+    def figures(self) -> dict[str, int]:
+        updates = sum(outcome.updates for outcome in self.outcomes)
+        sessions = sum(outcome.sessions for outcome in self.outcomes)
+        return {
+            "seconds": round(self.seconds),
+            "episodes": len(self.outcomes),
+            "faults": self.faults.total(),
+            "sessions": sessions,
+            "updates checked": updates,
+            "promises broken": len(self.broken),
+        }
+
+
+def failure(outcome: Outcome, root: Path) -> str:
+    """Say what was violated, and how to see it again."""
+    again = f"make torture SEED={outcome.seed} EPISODE={outcome.number}"
+    kept = root / f"{outcome.seed}-{outcome.number}"
+    return (
+        f"\nepisode {outcome.number} ({outcome.kind}): {outcome.violation}\n"
+        f"  its folder is kept: {kept}\n"
+        f"  to run it again: {again}"
+    )
+
+
+def progress(run: Run) -> str:
+    return f"\r{run.seconds:.0f} s: {len(run.outcomes)} episodes, {run.faults.total()} faults "
+
+
+def summary(run: Run) -> str:
+    """Return the table of faults, and what was found."""
+    faults = run.faults
+    width = max(map(len, faults), default=0)
+    rows = [f"{name:{width}}  {count:6}" for name, count in sorted(faults.items())]
+    skipped = [f"not possible here: {name}: {why}" for name, why in _skipped([run]).items()]
+    figures = ", ".join(f"{number} {what}" for what, number in run.figures().items())
+    return "\n".join([*rows, *skipped, f"seed {run.seed}: {figures}"])
+
+
+def write(runs: list[Run]) -> None:
+    """Write the document."""
+    DOCUMENT.write_text("\n".join(_document(runs)), encoding="utf-8")
+
+
+def _document(runs: list[Run]) -> Iterator[str]:
+    faults = sum((run.faults for run in runs), Counter[str]())
+    yield _INTRODUCTION
+    yield from _table(
+        ["seed", *runs[0].figures()], ([run.seed, *run.figures().values()] for run in runs)
+    )
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    python, sqlite = platform.python_version(), apsw.sqlite_lib_version()
+    yield f"On {system}, Python {python}, SQLite {sqlite}.\n"
+    yield from _broken(runs)
+    yield "## What is checked\n"
+    yield "After every fault, for the sessions and processes that it has touched:\n"
+    yield from (f"- {_in_one_line(check)}" for check in _CHECKS)
+    yield "- No process is left behind, found by what each has in its environment."
+    yield "- Every request is answered, and the next turn works.\n"
+    yield "At the end of every episode (some faults on one store), for all its sessions:\n"
+    yield f"- {_in_one_line(checks.check_soundness)}\n"
+    yield "## Who was struck, and when\n"
+    yield from _table(["", *_strikes_header()], _strikes(faults))
+    yield _MEANING
+    yield "## What else went wrong\n"
+    others = {name: count for name, count in faults.items() if not _is_strike(name)}
+    yield from _table(["fault", "times"], sorted(others.items()))
+    yield from (f"- Not possible here: {name}: {why}." for name, why in _skipped(runs).items())
+    yield _OTHERS.format(damage=_in_one_line(damage), endurance=_in_one_line(endurance))
+
+
+def _broken(runs: list[Run]) -> Iterator[str]:
+    for run in runs:
+        for outcome in run.broken:
+            where = f"episode {outcome.number} of seed {run.seed}"
+            yield f"- **Broken** in {where}: {outcome.violation}\n"
+
+
+def _is_strike(name: str) -> bool:
+    return name.startswith(_BLOWS) and ", " in name
+
+
+def _strikes_header() -> list[str]:
+    return [f"{blow} {who}" for blow in _BLOWS for who in _STRUCK]
+
+
+def _strikes(faults: Counter[str]) -> Iterator[list[object]]:
+    for moment in sorted({name.partition(", ")[2] for name in faults if _is_strike(name)}):
+        yield [moment, *(faults[f"{struck}, {moment}"] for struck in _strikes_header())]
+
+
+def _table(header: list[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(f'{it:,}' if isinstance(it, int) else str(it) for it in row)} |"
+    yield ""
+
+
+def _skipped(runs: list[Run]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for run in runs:
+        for outcome in run.outcomes:
+            found |= outcome.skipped
+    return found
+
+
+def _in_one_line(thing: object) -> str:
+    return " ".join((inspect.getdoc(thing) or "").split())

@@ -1,0 +1,201 @@
+"""Disks that are full, stores that cannot be written, that are deleted or replaced under us.
+
+The conversation goes on, and what could not be written waits. Once the store works again, nothing
+is missing.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .editor import Editor
+from .processes import until
+from .world import World
+
+NAMESPACE = "REKINDLE_FAULTS_NAMESPACE"
+"""Set where whatever is mounted is seen by nobody else, and goes with the harness."""
+_RETRY = 1.1
+"""A little longer than Rekindle waits before it tries again."""
+_BLOCK = 4096
+_SIZE_OF_DISK = "size=3m"
+_NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+def no_room_for_the_file(world: World) -> None:
+    """Set a limit on the size of files, as a quota does: writes that would pass it fail."""
+    editor, session_id = _talking(world)
+    log = world.store.with_name("s.db-wal")
+    size = log.stat().st_size if log.exists() else 0
+    limit = world.chance.choice((0, size, size + world.chance.randrange(100_000)))
+    world.count("the disk is full: a limit on files")
+    resource.prlimit(editor.rekindle.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    _talk_a_while(world, editor, session_id)
+    resource.prlimit(editor.rekindle.pid, resource.RLIMIT_FSIZE, _NO_LIMIT)
+    _see_it_recover(world, editor, session_id)
+
+
+def no_room_on_the_disk(world: World) -> None:
+    """Give the store a small disk of its own, and fill it to the last block."""
+    if not os.environ.get(NAMESPACE):
+        world.skip("the disk is full: a disk without room", "needs root and `unshare`")
+        return
+    with _mounted(world.store.parent, "-t", "tmpfs", "-o", _SIZE_OF_DISK, "tmpfs"):
+        editor, session_id = _talking(world)
+        world.count("the disk is full: a disk without room")
+        filler = world.store.parent / "filler"
+        _fill(filler)
+        _talk_a_while(world, editor, session_id)
+        filler.unlink()
+        _see_it_recover(world, editor, session_id)
+    world.forget(session_id)
+
+
+def read_only(world: World) -> None:
+    """Start an editor when the store cannot be written; later it can."""
+    if os.geteuid() == 0 and not os.environ.get(NAMESPACE):
+        world.skip("the store cannot be written", "root can write everything, without `unshare`")
+        return
+    editor, _ = _talking(world)
+    world.leave(editor)
+    with _unwritable(world.store.parent):
+        world.count("the store cannot be written")
+        editor = world.editor()
+        session_id = world.new_session(editor)
+        _talk_a_while(world, editor, session_id)
+    _see_it_recover(world, editor, session_id)
+
+
+def deleted(world: World) -> None:
+    """Delete the store in the middle of a turn: what is in use is saved in a new one."""
+    editor, session_id = _talking(world)
+    world.forget_all_but(session_id)
+    what = world.chance.choice(("file alone", "files", "folder"))
+    _talk_during(world, editor, session_id, lambda: _delete(world, what))
+    world.count(f"the store is deleted: its {what}")
+    _see_it_recover(world, editor, session_id)
+
+
+def replaced(world: World) -> None:
+    """Put an older copy in the store's place, or an empty file."""
+    editor, session_id = _talking(world)
+    world.leave(editor)
+    older = world.folder / "older.db"
+    shutil.copy(world.store, older)
+    editor = world.editor()
+    world.load(editor, session_id)
+    _talk_a_while(world, editor, session_id)
+    for end in ("-wal", "-shm"):
+        world.store.with_name(world.store.name + end).unlink(missing_ok=True)
+    if world.chance.random() < 0.3:
+        older.write_bytes(b"")
+        world.forget_all_but(session_id)
+        world.count("the store is replaced by an empty file")
+    else:
+        world.count("the store is replaced by an older copy")
+    older.replace(world.store)
+    _see_it_recover(world, editor, session_id)
+
+
+KINDS = (no_room_for_the_file, no_room_on_the_disk, read_only, deleted, replaced)
+
+
+def any_of_them(world: World) -> None:
+    world.chance.choice(KINDS)(world)
+
+
+def _delete(world: World, what: str) -> None:
+    match what:
+        case "file alone":
+            world.store.unlink()
+        case "files":
+            for file in world.store.parent.glob("s.db*"):
+                if file.is_file():
+                    file.unlink()
+        case _:
+            shutil.rmtree(world.store.parent)
+
+
+# -- conversations ----------------------------------------------------------------------
+
+
+def _talking(world: World) -> tuple[Editor, str]:
+    editor = world.editor()
+    session_id = world.new_session(editor)
+    _talk(world, editor, session_id)
+    return editor, session_id
+
+
+def _talk(world: World, editor: Editor, session_id: str) -> None:
+    count, at_once = world.chance.choice((5, 200)), world.chance.choice((1, 16))
+    answer = editor.answer(editor.prompt(session_id, f"stream {count} {at_once}"))
+    world.expect("the conversation goes on", "result" in answer, str(answer))
+
+
+def _talk_a_while(world: World, editor: Editor, session_id: str) -> None:
+    for _ in range(world.chance.randrange(1, 4)):
+        _talk(world, editor, session_id)
+
+
+def _talk_during(
+    world: World, editor: Editor, session_id: str, happens: Callable[[], None]
+) -> None:
+    """Have something happen in the middle of a turn."""
+    before = world.ledger[session_id].received
+    request = editor.prompt(session_id, "stream 400 1")
+    until(lambda: editor.has_received(session_id, before + world.chance.randrange(400)))
+    happens()
+    editor.answer(request)
+
+
+def _see_it_recover(world: World, editor: Editor, session_id: str) -> None:
+    """See everything written: after the next try, or when the client leaves."""
+    if world.chance.random() < 0.7:
+        time.sleep(world.chance.choice((0.0, _RETRY)))  # until the next try, or not
+        _talk(world, editor, session_id)
+    world.leave(editor)
+    heir = world.editor()
+    world.load(heir, session_id)
+    world.leave(heir)
+
+
+# -- the machine ------------------------------------------------------------------------
+
+
+def _fill(filler: Path) -> None:
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"\0" * _BLOCK)
+
+
+@contextmanager
+def _mounted(folder: Path, *how: str) -> Iterator[None]:
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["mount", *how, folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextmanager
+def _unwritable(folder: Path) -> Iterator[None]:
+    if os.geteuid() == 0:
+        with _mounted(folder, "--bind", str(folder)):
+            subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+            yield
+        return
+    _set_modes(folder, 0o500)
+    try:
+        yield
+    finally:
+        _set_modes(folder, 0o700)
+
+
+def _set_modes(folder: Path, mode: int) -> None:
+    for path in (folder, *folder.iterdir()):
+        path.chmod(mode)

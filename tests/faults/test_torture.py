@@ -1,0 +1,140 @@
+"""A short form of `make torture`, with seeds that stay; and the checks are seen to fail."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from . import report
+from .checks import Recorded, check_no_faults_of_ours, check_record, check_replay
+from .episodes import KINDS, Outcome, run
+from .ledger import Conversation, Serial
+from .nursery import Nursery
+from .report import Run
+from .violation import Violation
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the harness needs Linux")
+
+EPISODES = [
+    ("strikes", 1),
+    ("strikes", 2),
+    ("bad agents", 1),
+    ("agents that never exit", 2),
+    ("a crowd", 1),
+    ("a clock that jumps", 1),
+    ("a store that fails", 1),
+    ("a store that fails", 2),
+    ("commands that are killed", 1),
+    ("upgrades that are killed", 1),
+    ("a damaged store", 1),
+    ("endurance", 1),
+]
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    made = Nursery()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("kind", "seed"), EPISODES)
+def test_nothing_is_lost(nursery: Nursery, tmp_path: Path, kind: str, seed: int) -> None:
+    outcome = run(seed, 0, tmp_path, nursery, kind)
+    assert outcome.violation is None, report.failure(outcome, tmp_path)
+    assert outcome.faults or outcome.skipped
+    assert not list(tmp_path.iterdir())
+
+
+# -- the checks -------------------------------------------------------------------------
+
+
+def said(*numbers: int, by: str = "a0000001") -> list[Serial]:
+    return [(by, number) for number in numbers]
+
+
+def record(serials: list[Serial], asked: list[Serial] | None = None) -> Recorded:
+    return Recorded(serials, asked or [], list(range(1, len(serials) + 1)), 0)
+
+
+def received(*pieces: list[Serial]) -> Conversation:
+    return Conversation(pieces={f"editor-{at}": piece for at, piece in enumerate(pieces)})
+
+
+def test_a_record_may_have_more_than_was_received_but_nothing_else() -> None:
+    check_record(received(said(1, 2)), record(said(1, 2, 3)))
+    other = said(1, 2, by="a0000002")
+    check_record(received(said(1, 2), other), record([*said(1, 2, 3), *other]))
+
+
+@pytest.mark.parametrize(
+    ("conversation", "wrong"),
+    [
+        (received(said(1, 2, 3)), record(said(1, 2))),
+        (received(said(1, 2, 3)), record(said(1, 3))),
+        (received(said(1, 2)), record(said(1, 2, 2))),
+        (received(said(1, 2)), record(said(2, 1))),
+        (received(said(1)), record(said(1, 3))),
+        (received(said(1)), record([])),
+        (received(said(2), said(1)), record(said(1, 2))),
+        (received(said(1)), Recorded(said(1), [], [1, 3], 0)),
+    ],
+)
+def test_a_record_that_lacks_something_is_found(
+    conversation: Conversation, wrong: Recorded
+) -> None:
+    with pytest.raises(Violation):
+        check_record(conversation, wrong)
+
+
+def test_a_prompt_that_was_answered_and_is_not_recorded_is_found() -> None:
+    asked = [("p0000001", 1), ("p0000001", 2)]
+    conversation = Conversation(asked=asked, answered={asked[0]})
+    check_record(conversation, record([], asked[:1]))
+    with pytest.raises(Violation, match="a prompt is lost"):
+        check_record(conversation, record([], asked[1:]))
+    with pytest.raises(Violation, match="another order"):
+        check_record(conversation, record([], asked[::-1]))
+    with pytest.raises(Violation, match="twice"):
+        check_record(conversation, record([], asked[:1] * 2))
+
+
+def told(*texts: str) -> list[bytes]:
+    return [
+        b'{"sessionUpdate":"agent_message_chunk","text":"%s"}' % text.encode() for text in texts
+    ]
+
+
+def test_a_replay_that_differs_is_found() -> None:
+    check_replay(told("<a0000001.1><a0000001.2>", "<a0000001.3>"), record(said(1, 2, 3)))
+    for wrong in (
+        told("<a0000001.1>", "<a0000001.3>"),
+        told("<a0000001.2><a0000001.1>", "<a0000001.3>"),
+        told("<a0000001.1><a0000001.2>", "<a0000001.3>", "<a0000001.3>"),
+    ):
+        with pytest.raises(Violation):
+            check_replay(wrong, record(said(1, 2, 3)))
+
+
+def test_a_fault_of_rekindles_own_is_found() -> None:
+    check_no_faults_of_ours("rekindle: not recording: the disk is full. The conversation goes on")
+    with pytest.raises(Violation):
+        check_no_faults_of_ours("Traceback (most recent call last):")
+
+
+def test_a_failure_says_how_to_see_it_again() -> None:
+    outcome = Outcome(seed=7, number=12, kind="strikes", violation="an update is lost: x")
+    words = report.failure(outcome, Path("/tmp/x"))  # noqa: S108 - only a name
+    assert "an update is lost: x" in words
+    assert "make torture SEED=7 EPISODE=12" in words
+    assert "/tmp/x/7-12" in words  # noqa: S108
+    assert Run(7, 1.0, [outcome]).figures()["promises broken"] == 1
+
+
+def test_every_kind_of_episode_has_a_place_in_the_short_form_but_the_long_ones() -> None:
+    assert set(KINDS) - {kind for kind, _ in EPISODES} == {
+        "checkpoints",
+        "a client that does not read",
+        "a client that does not read for a minute",
+    }
