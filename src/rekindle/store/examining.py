@@ -62,6 +62,7 @@ _OPENINGS = """
     select data from stretch
     where place between ? and ? and kind = ? order by place desc limit ?
 """
+_TABLES = "select type, name, sql from sqlite_schema where name not like 'sqlite_%'"
 _COUNTS = """
     select count(*), count(deleted_us), count(archived_us),
            (select count(*) from session where cwd is null) from session
@@ -123,6 +124,14 @@ class Examination:
         check = "integrity_check" if full else "quick_check"
         rows = self._query(f"pragma {check}({_MOST_COMPLAINTS})")
         return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def fits_its_schema(self) -> bool:
+        """Tell whether the tables are those that the store says to have."""
+        with apsw.Connection(":memory:") as fresh:
+            for step in MIGRATIONS[: self.schema() or 0]:
+                fresh.execute(step)
+            expected = set(fresh.execute(_TABLES))
+        return set(self._query(_TABLES)) == expected
 
     def counts(self) -> Counts:
         """Return how many sessions there are."""

@@ -71,3 +71,14 @@ def open_store(path: Path, *, create: bool = True) -> "Store":
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy
 
     return SqliteStore(path, create=create)
+
+
+def salvage_store(path: Path) -> str | None:
+    """Save what can be read of a damaged store; say how much, None if there is nothing to do.
+
+    Raises StoreUnavailable.
+    """
+    from rekindle.store.damage import in_words, salvage  # noqa: PLC0415 - seldom needed
+
+    report = salvage(path)
+    return in_words(report) if report else None
