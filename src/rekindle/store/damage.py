@@ -12,7 +12,7 @@ import calendar
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.errors import StoreDamaged, StoreUnavailable
-from rekindle.store.examining import Examination
+from rekindle.store.examining import NEWEST_SCHEMA, Examination
 from rekindle.store.filelock import FileLock
 from rekindle.store.location import index_path
 from rekindle.store.opening import (
@@ -35,6 +35,7 @@ from rekindle.store.pages import Image
 from rekindle.store.salvaging import Salvager, Tally
 
 _PATIENCE = 600.0
+_JUST_NOW = 60.0
 _OF_DATABASE = ("", "-wal", "-shm", "-journal")
 _STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -62,21 +63,23 @@ def salvage(
         return None
     with translated(path), _locked(path):
         if path.exists() and not is_sure and not is_damaged(path):
-            return next(reversed(reports(path)), None)
+            return _made_just_now(path)
         aside = _set_aside(path) if path.exists() else waiting(path)
         return _save(path, aside, tick) if aside else None
 
 
 def is_damaged(path: Path) -> bool:
-    """Tell whether a store of ours makes no sense, by a look at all of its trees."""
+    """Tell whether a store of ours makes no sense, by a look at all of it."""
     try:
         with Examination(path) as store:
-            if store.schema() is None:
+            if not 0 < (store.schema() or 0) <= NEWEST_SCHEMA:
+                # Somebody else's, or of a newer Rekindle: not for us to judge.
                 return False
             return bool(
                 store.complaints(full=False)
                 or not store.fits_its_schema()
                 or store.unreadable_sessions()
+                or store.has_senseless_entries()
             )
     except StoreDamaged:
         return True
@@ -120,7 +123,7 @@ def _was_ours(path: Path) -> bool:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Generator[None]:
     lock = FileLock(lock_path(path))
     try:
         if not lock.acquire(_PATIENCE):
@@ -186,13 +189,16 @@ def _check_there_is_room(aside: Path) -> None:
 def _fill(made: Path, aside: Path, tick: Callable[[float], object]) -> Tally:
     db = open_for_writing(made, patience=1.0)
     try:
-        # Whoever is interrupted begins anew; it is synced at the end.
+        # Whoever is interrupted begins anew, and it is synced at the end: no log is needed.
+        db.pragma("journal_mode", "memory")
         db.pragma("synchronous", "off")
         with Image(aside) as image:
             salvager = Salvager(image, db)
             for done in salvager.fill():
                 tick(done)
-            return salvager.settle()
+            tally = salvager.settle()
+        db.pragma("journal_mode", "wal")
+        return tally
     finally:
         db.close()
 
@@ -216,6 +222,15 @@ def _write(path: Path, data: bytes) -> None:
     with os.fdopen(fd, "wb") as file:
         file.write(data)
     half.rename(path)
+
+
+def _made_just_now(path: Path) -> Report | None:
+    """Return the report of another that has saved the store while we waited for it, if any has."""
+    for aside in reversed(set_aside(path)):
+        with suppress(OSError):
+            if time.time() - report_path(aside).stat().st_mtime < _JUST_NOW:
+                return _report(aside)
+    return None
 
 
 def _report(aside: Path) -> Report:

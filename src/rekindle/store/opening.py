@@ -147,7 +147,7 @@ def set_aside(path: Path) -> list[Path]:
         return []
     found = {path.with_name(name.removesuffix(".json")) for name in names}
     # By the time, then by the number.
-    return sorted(found, key=lambda it: [w.zfill(16) for w in it.name.rpartition(".")[2].split("-")])
+    return sorted(found, key=lambda it: [part.zfill(9) for part in it.suffix.split("-")])
 
 
 def report_path(aside: Path) -> Path:
@@ -229,10 +229,27 @@ def translated(path: Path) -> Generator[None]:
         raise in_words(error, path) from error
 
 
+def _tells_of_damage(error: Exception) -> bool:
+    # Types do not know it.
+    result = getattr(error, "extendedresult", 0)
+    match error:
+        case apsw.NotADBError() | apsw.CorruptError() | ValueError():
+            return True
+        case apsw.IOError():
+            return result == apsw.SQLITE_IOERR_SHORT_READ
+        case apsw.ConstraintError():
+            # We write only where nothing is: if there is something, it could not be found.
+            return result in {apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_UNIQUE}
+        case _:
+            return False
+
+
 def in_words(error: Exception, path: Path) -> StoreUnavailable:
     """Turn what SQLite and the system say into what a person can act on."""
     if is_full(error):
         return StoreUnavailable(f"the disk with the store {path} is full")
+    if _tells_of_damage(error):
+        return StoreDamaged(f"the store {path} is damaged: {error}")
     match error:
         case apsw.BusyError() | apsw.LockedError():
             words = f"the store {path} is locked by another process"
@@ -240,10 +257,6 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
             words = f"the store {path} cannot be opened: {error}"
         case apsw.ReadOnlyError() | apsw.PermissionsError() | OSError(errno=errno.EROFS):
             words = f"the store {path} cannot be written: {error}"
-        case apsw.NotADBError() | apsw.CorruptError() | ValueError():
-            return StoreDamaged(f"the store {path} is damaged: {error}")
-        case apsw.IOError(extendedresult=apsw.SQLITE_IOERR_SHORT_READ):
-            return StoreDamaged(f"the store {path} is damaged: {error}")
         case _:
             words = f"the store {path} failed: {error}"
     return StoreUnavailable(words)

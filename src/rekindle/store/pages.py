@@ -8,8 +8,11 @@ https://sqlite.org/fileformat2.html. Nothing here knows what rows mean, and noth
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 Value = int | float | str | bytes | None
 """A text that is no UTF-8 stays bytes."""
@@ -20,15 +23,25 @@ Row = tuple[int, tuple[Value, ...]]
 PAGE = 4096
 """How large the pages of our stores are."""
 
-_TABLE_LEAF, _TABLE_INTERIOR = 0x0D, 0x05
-_INDEX_LEAF, _INDEX_INTERIOR = 0x0A, 0x02
 _HEADER_OF_FILE = 100
 _LONGEST_VARINT = 9
+_GOES_ON = 0x80
 _LENGTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 _FLOAT, _ZERO, _ONE, _FIRST_BLOB = 7, 8, 9, 12
 
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 _WAL_MAGIC = 0x377F0682
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a page has, by what it is."""
+
+    rows: list[Row] = []
+    """On the leaf of a table."""
+    indexed: list[tuple[Value, ...]] = []
+    """On any page of an index: its columns; the last is the number of the row."""
+    divisions: list[int] = []
+    """Above the leaves of a table: the numbers of rows that part them."""
 
 
 class _Senseless(Exception):
@@ -69,11 +82,23 @@ class Image:
         self.close()
 
 
-def table_rows(image: Image, number: int) -> list[Row]:
-    """Return the rows on a page, if it is the leaf of a table."""
-    page, start = image.page(number), _start(number)
-    if page[start] != _TABLE_LEAF:
-        return []
+def read_page(image: Image, number: int) -> Found:
+    """Return what can be read on a page, whatever it is."""
+    page, start = image.page(number), _HEADER_OF_FILE if number == 1 else 0
+    match page[start]:
+        case 0x0D:
+            return Found(rows=_table_rows(image, page, start))
+        case 0x05:
+            return Found(divisions=_divisions(page, start))
+        case 0x0A:
+            return Found(indexed=_index_rows(image, page, start, is_leaf=True))
+        case 0x02:
+            return Found(indexed=_index_rows(image, page, start, is_leaf=False))
+        case _:
+            return Found()
+
+
+def _table_rows(image: Image, page: bytes, start: int) -> list[Row]:
     rows: list[Row] = []
     for at in _cells(page, start, 8):
         try:
@@ -86,13 +111,7 @@ def table_rows(image: Image, number: int) -> list[Row]:
     return _ascending(rows)
 
 
-def index_rows(image: Image, number: int) -> list[tuple[Value, ...]]:
-    """Return what stands on a page, if it is one of an index; the last is the number of a row."""
-    page, start = image.page(number), _start(number)
-    kind = page[start]
-    if kind not in {_INDEX_LEAF, _INDEX_INTERIOR}:
-        return []
-    is_leaf = kind == _INDEX_LEAF
+def _index_rows(image: Image, page: bytes, start: int, *, is_leaf: bool) -> list[tuple[Value, ...]]:
     rows: list[tuple[Value, ...]] = []
     for at in _cells(page, start, 8 if is_leaf else 12):
         try:
@@ -104,23 +123,15 @@ def index_rows(image: Image, number: int) -> list[tuple[Value, ...]]:
     return rows
 
 
-def divisions(image: Image, number: int) -> list[int]:
-    """Return the numbers of rows that part the pages below this one, if there are such pages."""
-    page, start = image.page(number), _start(number)
-    if page[start] != _TABLE_INTERIOR:
-        return []
+def _divisions(page: bytes, start: int) -> list[int]:
     found: list[int] = []
     for at in _cells(page, start, 12):
         try:
             found.append(_varint(page, at + 4)[0])
         except _Senseless:
             continue
-    is_sound = all(one < other for one, other in zip(found, found[1:], strict=False))
+    is_sound = all(one < other for one, other in pairwise(found))
     return found if is_sound else []
-
-
-def _start(number: int) -> int:
-    return _HEADER_OF_FILE if number == 1 else 0
 
 
 def _cells(page: bytes, start: int, header: int) -> Iterator[int]:
@@ -168,14 +179,16 @@ def _record(payload: bytes) -> tuple[Value, ...]:
     header, at = _varint(payload, 0)
     if not at <= header <= len(payload):
         raise _Senseless
-    types: list[int] = []
-    while at < header:
-        kind, at = _varint(payload, at)
-        types.append(kind)
     values: list[Value] = []
     begin = header
-    for kind in types:
-        end = begin + _length(kind)
+    while at < header:
+        kind, at = _varint(payload, at)
+        if kind >= _FIRST_BLOB:
+            end = begin + (kind - _FIRST_BLOB) // 2
+        elif kind < len(_LENGTHS):
+            end = begin + _LENGTHS[kind]
+        else:
+            raise _Senseless
         if end > len(payload):
             raise _Senseless
         values.append(_value(kind, payload[begin:end]))
@@ -183,14 +196,6 @@ def _record(payload: bytes) -> tuple[Value, ...]:
     if begin != len(payload) or at != header:
         raise _Senseless
     return tuple(values)
-
-
-def _length(kind: int) -> int:
-    if kind >= _FIRST_BLOB:
-        return (kind - _FIRST_BLOB) // 2
-    if kind >= len(_LENGTHS):
-        raise _Senseless
-    return _LENGTHS[kind]
 
 
 def _value(kind: int, data: bytes) -> Value:
@@ -211,13 +216,16 @@ def _value(kind: int, data: bytes) -> Value:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a number of variable length, and where it ends."""
+    # Most are this short.
+    if at < len(data) and data[at] < _GOES_ON:
+        return data[at], at + 1
     value = 0
     for index in range(at, min(at + _LONGEST_VARINT, len(data))):
         byte = data[index]
         if index == at + _LONGEST_VARINT - 1:
             return value << 8 | byte, index + 1
         value = value << 7 | byte & 0x7F
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that it goes on
+        if byte < _GOES_ON:
             return value, index + 1
     raise _Senseless
 
@@ -232,7 +240,7 @@ def _number(data: bytes, at: int, length: int) -> int:
 
 def _ascending(rows: list[Row]) -> list[Row]:
     """Return the most rows that are in order, as all of them are on a sound page."""
-    if all(one[0] < other[0] for one, other in zip(rows, rows[1:], strict=False)):
+    if all(one[0] < other[0] for one, other in pairwise(rows)):
         return rows
     # The row with the lowest number that ends a sequence of that length, and what is before each.
     ends: list[int] = []

@@ -18,7 +18,7 @@ from msgspec import Struct
 from rekindle.core.titles import title_from_prompt
 from rekindle.model import Kind, Side
 from rekindle.store.migrations import WITHIN, Database, key_at, place, places, seq_at
-from rekindle.store.pages import Image, Row, Value, divisions, index_rows, table_rows
+from rekindle.store.pages import Image, Row, Value, read_page
 from rekindle.store.rows import CODEC_LINES
 from rekindle.store.statements import APPEND, ROW
 from rekindle.wire.envelope import encode, rows, table, text
@@ -134,11 +134,12 @@ class Salvager:
     # -- what lies on the pages -----------------------------------------------------------
 
     def _take_page(self, number: int) -> None:
-        for row in table_rows(self._image, number):
+        found = read_page(self._image, number)
+        for row in found.rows:
             self._take_row(row)
-        for values in index_rows(self._image, number):
+        for values in found.indexed:
             self._take_hint(values)
-        for where in divisions(self._image, number):
+        for where in found.divisions:
             self._take_place(where)
 
     def _take_row(self, row: Row) -> None:
@@ -181,7 +182,7 @@ class Salvager:
         self._db.execute(APPEND.replace("insert", "insert or ignore"), (where, *values))
 
     def _take_session(self, key: int, values: list[Value]) -> None:
-        found = dict(zip(_COLUMNS_OF_SESSION, values, strict=False))
+        found: dict[str, Value] = dict(zip(_COLUMNS_OF_SESSION, values, strict=False))
         if not 0 < key < _LARGEST_KEY or not isinstance(found["id"], str) or not found["id"]:
             return
         row = (key, *(_sensible(name, found) for name in _COLUMNS_OF_SESSION))
