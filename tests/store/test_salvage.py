@@ -1,89 +1,40 @@
 """A store is damaged in every way that we can think of, and what can be read of it is saved."""
 
-import os
-import random
 import shutil
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msgspec import Struct
+from damaging import (
+    ALL,
+    HARMS,
+    MARKS,
+    Original,
+    chance_of,
+    check_result,
+    chunks,
+    described,
+    files_beside,
+    fill,
+    flip,
+    lay_down,
+    overwrite,
+    zero,
+)
+from hypothesis import given, settings, strategies as st
 
-from recorded import NOW, answered, asked, opened, told
-from rekindle.errors import StoreDamaged, StoreUnavailable
+from recorded import NOW, opened
 from rekindle.model import (
     Archived,
     Deleted,
-    Entry,
     Forked,
     Holder,
     Kind,
-    Page,
-    Side,
-    Stretch,
     Titled,
     TitleSource,
 )
-from rekindle.store import damage
-from rekindle.store.damage import Report, is_damaged, reports, salvage
-from rekindle.store.examining import Examination
-from rekindle.store.location import open_store
-from rekindle.store.migrations import key_at, seq_at
-from rekindle.store.opening import lock_path, report_path
-from rekindle.store.pages import PAGE, Image, read_page
+from rekindle.store.damage import salvage
+from rekindle.store.pages import PAGE
 from rekindle.store.sqlite import SqliteStore
-
-Files = dict[str, bytes]
-MARKS = {Kind.GAP, Kind.OPAQUE}
-ALL = Page(limit=1000, with_archived=True, with_strays=True)
-
-
-class Original(Struct):
-    """A sound store: its files, what is in it, and on which pages that lies."""
-
-    files: Files
-    entries: dict[tuple[str, int], Entry]
-    ids: dict[int, str]
-    pages: dict[tuple[str, int], frozenset[int]]
-    trees: list[int]
-    """The pages that are not the rest of a long row."""
-    leaves: list[int]
-    """Those that have entries."""
-
-
-class Watched(Image):
-    """Pages, and which of them were looked at."""
-
-    seen: frozenset[int] = frozenset()
-
-    def page(self, number: int) -> bytes:
-        self.seen |= {number}
-        return super().page(number)
-
-
-def chunks(session: str, seed: int, count: int) -> Stretch:
-    lines = [b'{"n":%d,"x":"%s"}' % (seed + n, b"y" * (seed % 40)) for n in range(count)]
-    return Stretch(
-        session_id=session,
-        side=Side.AGENT,
-        kind=Kind.UPDATE,
-        at_us=NOW + seed,
-        data=b"\n".join(lines),
-        count=count,
-    )
-
-
-def fill(store: SqliteStore, numbers: range) -> None:
-    for n in numbers:
-        id_ = f"ses_{n}"
-        store.write([opened(id_, f"/p/{n % 5}"), asked(id_, f"Hello {n} " * (1 + n % 7 * 90))])
-        store.write([chunks(id_, n * 10, 1 + n % 9), told(id_, "word " * (n % 11 * 300))])
-        store.write([answered(id_, NOW + n)], sync=True)
 
 
 @pytest.fixture(scope="module")
@@ -100,110 +51,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
         store.write([Deleted(session_id="ses_5", at_us=NOW), Deleted(session_id="ses_6", at_us=1)])
         store.purge("ses_6")
     return described(path)
-
-
-def described(path: Path) -> Original:
-    read: dict[tuple[str, int], Entry] = {}
-    with SqliteStore(path) as store:
-        for session in (*store.sessions(ALL), store.session("ses_5"), store.session("ses_6")):
-            read |= {(session.id, entry.seq): entry for entry in store.read(session.id)}
-    with closing(apsw.Connection(str(path))) as db:
-        ids = dict(db.execute("select key, id from session").fetchall())
-        trees = "select pageno from dbstat where pagetype <> 'overflow'"
-        leaves = "select pageno from dbstat where name = 'stretch' and pagetype = 'leaf'"
-        kinds = [[row[0] for row in db.execute(sql)] for sql in (trees, leaves)]
-    pages: dict[tuple[str, int], frozenset[int]] = {}
-    with Watched(path) as image:
-        for number in kinds[1]:
-            # Which of them a single row needs cannot be seen so: all that the page needs.
-            image.seen = frozenset()
-            for where, values in read_page(image, number).rows:
-                assert isinstance(values[1], int)
-                for seq in range(seq_at(where), seq_at(where) + values[1]):
-                    pages[ids[key_at(where)], seq] = frozenset({number})
-            for about in [it for it, on in pages.items() if on == {number}]:
-                pages[about] |= image.seen
-    return Original(files_beside(path), read, ids, pages, *kinds)
-
-
-def files_beside(path: Path) -> Files:
-    return {
-        end: path.with_name(path.name + end).read_bytes()
-        for end in ("", "-wal")
-        if path.with_name(path.name + end).exists()
-    }
-
-
-def lay_down(files: Files, folder: Path) -> Path:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    path = folder / "s.db"
-    for end, content in files.items():
-        path.with_name(path.name + end).write_bytes(content)
-    lock_path(path).touch()
-    return path
-
-
-# -- ways to do harm ------------------------------------------------------------------------
-
-Harm = Callable[[bytearray, int, random.Random], None]
-"""Damages the page that begins there."""
-
-
-def zero(file: bytearray, at: int, _: random.Random) -> None:
-    file[at : at + PAGE] = bytes(PAGE)
-
-
-def scribble(file: bytearray, at: int, chance: random.Random) -> None:
-    file[at : at + PAGE] = chance.randbytes(PAGE)
-
-
-def tear(file: bytearray, at: int, chance: random.Random) -> None:
-    half = at + chance.choice([0, PAGE // 2])
-    file[half : half + PAGE // 2] = chance.choice([bytes, chance.randbytes])(PAGE // 2)
-
-
-def lose_a_sector(file: bytearray, at: int, chance: random.Random) -> None:
-    sector = at + 512 * chance.randrange(8)
-    file[sector : sector + 512] = bytes(512)
-
-
-def flip(file: bytearray, at: int, chance: random.Random) -> None:
-    for _ in range(chance.randint(1, 4)):
-        file[at + chance.randrange(PAGE)] ^= 1 << chance.randrange(8)
-
-
-def check_result(path: Path, original: Original, report: Report) -> dict[tuple[str, int], Entry]:
-    """See that what was saved can be used, and was counted right; return it."""
-    assert not is_damaged(path)
-    with Examination(path) as examined:
-        assert examined.complaints(full=True) == []
-        assert examined.unreadable_entries() == []
-        assert examined.entries_without_session() == []
-    with SqliteStore(path) as store:
-        deleted = store.sessions(Page(limit=1000, with_strays=True, deleted=True))
-        sessions = [it for it in (*store.sessions(ALL), *deleted) if not it.is_purged]
-        found = {(it.id, entry.seq): entry for it in sessions for entry in store.read(it.id)}
-    saved = {about: entry for about, entry in found.items() if entry.kind not in MARKS}
-    assert report.sessions_saved == len(sessions)
-    assert report.entries_saved == len(saved)
-    assert len({id_ for id_, _ in found}) <= len(sessions) <= len(original.ids)
-    return named_as_before(saved, original)
-
-
-def named_as_before(
-    saved: dict[tuple[str, int], Entry], original: Original
-) -> dict[tuple[str, int], Entry]:
-    """Return entries with the id of their session, also where that was lost."""
-
-    def id_of(id_: str) -> str:
-        number = id_.removeprefix("salvaged-")
-        return original.ids.get(int(number), id_) if number != id_ else id_
-
-    return {(id_of(id_), seq): entry for (id_, seq), entry in saved.items()}
-
-
-# -- what must hold ---------------------------------------------------------------------------
 
 
 def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> None:
@@ -226,13 +73,13 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.data())
+@given(st.integers(0, 2**32))
 def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
-    original: Original, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    harm = data.draw(st.sampled_from([zero, scribble, tear, lose_a_sector, flip]))
-    hit = data.draw(st.sets(st.integers(1, len(original.files[""]) // PAGE), max_size=12))
-    chance = random.Random(data.draw(st.integers(0, 2**32)))
+    chance = chance_of(seed)
+    harm = chance.choice(HARMS)
+    hit = set(chance.sample(range(1, len(original.files[""]) // PAGE + 1), chance.randint(1, 12)))
     file = bytearray(original.files[""])
     for number in sorted(hit):
         harm(file, (number - 1) * PAGE, chance)
@@ -255,19 +102,19 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.data())
+@given(st.integers(0, 2**32))
 def test_trees_whose_pages_were_swapped_keep_all(
-    original: Original, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    pages = data.draw(
-        st.lists(st.sampled_from(original.trees[1:]), min_size=2, max_size=12, unique=True)
-    )
+    chance = chance_of(seed)
+    pages = chance.sample([number for number in original.trees if number != 1], 12)
+    pages = pages[: chance.choice([2, 4, 12])]
     file = bytearray(original.files[""])
     for one, other in zip(pages[::2], pages[1::2], strict=False):
         a, b = (slice((number - 1) * PAGE, number * PAGE) for number in (one, other))
         file[a], file[b] = file[b], file[a]
     path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "swapped")
-    report = salvage(path)
+    report = salvage(path, is_sure=True)
     assert report
     assert check_result(path, original, report) == original.entries
     assert (report.sessions_lost, report.entries_lost) == (0, 0)
@@ -295,7 +142,7 @@ def test_each_leaf_that_is_lost_takes_only_its_own_entries_along(
 ) -> None:
     for number in original.leaves:
         file = bytearray(original.files[""])
-        zero(file, (number - 1) * PAGE, random.Random(0))
+        zero(file, (number - 1) * PAGE, chance_of(0))
         path = lay_down({"": bytes(file)}, tmp_path / "x")
         report = salvage(path)
         assert report
@@ -339,15 +186,14 @@ def test_what_is_in_the_log_is_saved(logged: Original, tmp_path: Path) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.data())
+@given(st.integers(0, 2**32))
 def test_a_torn_log_loses_what_was_torn_and_invents_nothing(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    log = bytearray(logged.files["-wal"])
-    chance = random.Random(data.draw(st.integers(0, 2**32)))
-    if data.draw(st.booleans()):
-        del log[data.draw(st.integers(0, len(log))) :]
-    for _ in range(data.draw(st.integers(0, 3))):
+    log, chance = bytearray(logged.files["-wal"]), chance_of(seed)
+    if chance.choice([True, False]):
+        del log[chance.randrange(len(log)) :]
+    for _ in range(chance.randint(0, 3)):
         if log:
             log[chance.randrange(len(log))] ^= 1 << chance.randrange(8)
     path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path_factory.getbasetemp() / "torn")
@@ -371,16 +217,6 @@ def test_a_damaged_frame_of_the_log_does_not_take_along_what_follows(
 
 
 # -- what becomes of sessions -----------------------------------------------------------------
-
-
-def overwrite(path: Path, name: str) -> None:
-    """Make nonsense of all pages of a table or an index."""
-    with closing(apsw.Connection(str(path))) as db:
-        pages = [row[0] for row in db.execute("select pageno from dbstat where name = ?", (name,))]
-    with path.open("r+b") as file:
-        for number in pages:
-            file.seek((number - 1) * PAGE)
-            file.write(b"\xff" * PAGE)
 
 
 @pytest.mark.parametrize("indexes", [(), ("session_by_time", "session_by_cwd")])
@@ -454,140 +290,3 @@ def test_a_row_that_lies_where_others_do_is_lost(tmp_path: Path, shift: int) -> 
     with SqliteStore(path) as store:
         kept = [entry for entry in store.read("s") if entry.kind not in MARKS]
     assert kept == [*before[:6], *before[9:]]
-
-
-# -- setting aside ----------------------------------------------------------------------------
-
-
-def damaged(tmp_path: Path) -> Path:
-    path = tmp_path / "s.db"
-    with SqliteStore(path) as store:
-        fill(store, range(3))
-    with path.open("r+b") as file:
-        file.write(b"\xff" * 100)
-    return path
-
-
-def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(damage.time, "strftime", lambda *_: "20260102T030405Z")
-    asides: list[Files] = []
-    for _ in range(3):
-        path = damaged(tmp_path)
-        path.chmod(0o644)
-        asides.append({"": path.read_bytes()})
-        assert salvage(path)
-    names = [f"s.db.damaged-20260102T030405Z{end}" for end in ("", "-2", "-3")]
-    assert [Path(it.path).name for it in reports(path)] == names
-    for name, files in zip(names, asides, strict=True):
-        assert files_beside(tmp_path / name) == files
-        for file in (tmp_path / name, tmp_path / f"{name}.json"):
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [it.at_us for it in reports(path)] == [1_767_323_045_000_000] * 3
-    (tmp_path / names[0]).unlink()
-    assert len(reports(path)) == 3
-
-
-def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
-    letter, theirs, ours = tmp_path / "letter", tmp_path / "theirs.db", tmp_path / "s.db"
-    letter.write_bytes(b"Dear all, " * 1000)
-    with closing(apsw.Connection(str(theirs))) as db:
-        db.execute("create table precious (x)")
-        db.execute("insert into precious values (1)")
-    with SqliteStore(ours) as store:
-        fill(store, range(3))
-    before = {it.name: it.read_bytes() for it in (letter, theirs, ours)}
-    assert [salvage(it) for it in (letter, theirs, ours, tmp_path / "none.db")] == [None] * 4
-    assert {it.name: it.read_bytes() for it in (letter, theirs, ours)} == before
-    assert not [it.name for it in tmp_path.iterdir() if ".damaged-" in it.name]
-
-
-def test_a_newer_store_and_one_that_is_busy_are_not_touched(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    with SqliteStore(path) as store:
-        fill(store, range(3))
-        store._query("create table later (x)")  # noqa: SLF001
-        store._query("pragma user_version = 9999")  # noqa: SLF001
-    before = path.read_bytes()
-    with Examination(path) as examined:
-        assert examined.schema() == 9999
-    assert salvage(path) is None
-    with closing(apsw.Connection(str(path))) as db:
-        db.pragma("locking_mode", "exclusive")
-        db.execute("begin exclusive")
-        with pytest.raises(StoreUnavailable, match="is locked"):
-            salvage(path)
-    assert path.read_bytes() == before
-
-
-def test_who_is_killed_while_saving_leaves_it_to_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = damaged(tmp_path)
-
-    def die(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(damage.Salvager, "settle", die)
-        with pytest.raises(KeyboardInterrupt):
-            salvage(path)
-    assert not path.exists()
-    for create in (True, False):
-        with pytest.raises(StoreDamaged, match="is not saved yet"):
-            open_store(path, create=create)
-    assert not path.exists()
-    report = salvage(path)
-    assert report
-    assert report.sessions_saved == 3
-    open_store(path).close()
-    assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
-
-
-def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
-    path = damaged(tmp_path)
-    report = salvage(path)
-    assert report
-    assert damage.in_words(report).endswith(
-        ": 3 sessions and 15 entries were saved, and nothing is known to be lost"
-    )
-    report_path(Path(report.path)).write_bytes(b"nonsense")
-    (known,) = reports(path)
-    assert damage.in_words(known).endswith("; what was saved of it is not known")
-
-
-def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = damaged(tmp_path)
-    usage = shutil.disk_usage(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(damage.shutil, "disk_usage", lambda _: usage._replace(free=0))
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="no room"):
-                salvage(path)
-    assert salvage(path)
-
-
-def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    with SqliteStore(path) as store:
-        fill(store, range(3))
-        report = salvage(path, is_sure=True)
-        assert report
-        aside = files_beside(Path(report.path))
-        for sync in (True, False):
-            with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-                store.write([chunks("ses_1", 1, 1)], sync=sync)
-        assert [it.id for it in store.sessions(ALL)]
-    assert files_beside(Path(report.path)) == aside
-    with SqliteStore(path) as new:
-        assert len(new.sessions(ALL)) == 3
-        new.write([chunks("ses_1", 1, 1)])
-
-
-@pytest.fixture(autouse=True)
-def _no_leftovers() -> Iterator[None]:
-    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0  # noqa: PTH208
-    yield
-    if before:
-        assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -66,6 +66,15 @@ def index_path(store: Path) -> Path:
     return store.with_name(store.name + ".index")
 
 
+def is_there(path: Path) -> bool:
+    """Tell whether there is something at `path`, or a damaged store that waits to be saved."""
+    if path.exists():
+        return True
+    from rekindle.store.opening import waiting  # noqa: PLC0415 - heavy
+
+    return waiting(path) is not None
+
+
 def open_store(path: Path, *, create: bool = True) -> "Store":
     """Open the store at `path`. Raises StoreUnavailable, StoreTooNew."""
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy
