@@ -33,6 +33,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.damage import salvage
+from rekindle.store.migrations import place
 from rekindle.store.pages import PAGE
 from rekindle.store.sqlite import SqliteStore
 
@@ -50,6 +51,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
         store.write([Forked(session_id="fork", at_us=NOW, parent_id="ses_4", until_seq=5)])
         store.write([Deleted(session_id="ses_5", at_us=NOW), Deleted(session_id="ses_6", at_us=1)])
         store.purge("ses_6")
+        store.write([opened("gone")])
+        store.erase("gone")
     return described(path)
 
 
@@ -69,7 +72,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
         assert store.claim("ses_1", Holder(token="u", pid=2, host="h")).was_anothers  # noqa: S106
         store.write([opened("new")])
         (row,) = store._query("select key from session where id = 'new'")  # noqa: SLF001
-        assert row[0] > max(original.ids)
+        assert row[0] == max(original.ids) + 2
 
 
 @settings(deadline=None, max_examples=150)
@@ -214,6 +217,48 @@ def test_a_damaged_frame_of_the_log_does_not_take_along_what_follows(
     report = salvage(path, is_sure=True)
     assert report
     assert len(check_result(path, logged, report)) > len(logged.entries) - 20
+
+
+# -- numbers that are wrong -------------------------------------------------------------------
+
+
+def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([opened("one"), opened("two"), chunks("two", 1, 2)])
+        store.write([chunks("one", n, 1) for n in range(5)])
+        before = list(store.read("one"))
+    file = path.read_bytes()
+    assert file.count(varint(place(1, 3))) == 1
+    path.write_bytes(file.replace(varint(place(1, 3)), varint(place(2, 3))))
+    report = salvage(path, is_sure=True)
+    assert report
+    assert (report.entries_saved, report.entries_lost) == (6, 1)
+    with SqliteStore(path) as store:
+        assert len(list(store.read("two"))) == 2
+        assert [it for it in store.read("one") if it.kind not in MARKS] == [
+            *before[:2],
+            *before[3:],
+        ]
+
+
+def test_an_id_is_the_one_on_which_the_indexes_agree(original: Original, tmp_path: Path) -> None:
+    path = lay_down(original.files, tmp_path / "x")
+    # In rows of `session` it stands beside the id that the agent has for it.
+    file = path.read_bytes()
+    assert file.count(b"ses_7ses_7") == 1
+    path.write_bytes(file.replace(b"ses_7ses_7", b"wes_7ses_7"))
+    report = salvage(path, is_sure=True)
+    assert report
+    assert check_result(path, original, report) == original.entries
+
+
+def varint(number: int) -> bytes:
+    """Write a number as SQLite does."""
+    parts = [number & 0x7F]
+    while number := number >> 7:
+        parts.append(number & 0x7F | 0x80)
+    return bytes(reversed(parts))
 
 
 # -- what becomes of sessions -----------------------------------------------------------------

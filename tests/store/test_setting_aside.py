@@ -6,14 +6,16 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event, Thread
 
 import apsw
 import pytest
 from damaging import ALL, Files, chunks, files_beside, fill
 
+from acp import PATIENCE
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store import damage
-from rekindle.store.damage import reports, salvage
+from rekindle.store.damage import Report, reports, salvage
 from rekindle.store.examining import Examination
 from rekindle.store.location import open_store
 from rekindle.store.opening import report_path
@@ -112,6 +114,29 @@ def test_who_is_killed_while_saving_leaves_it_to_the_next(
     assert report.sessions_saved == 3
     open_store(path).close()
     assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
+
+
+def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    has_begun, may_go_on = Event(), Event()
+    came: list[Report | None] = []
+
+    def hold_up(_: float) -> None:
+        has_begun.set()
+        assert may_go_on.wait(PATIENCE)
+
+    one = Thread(target=lambda: came.append(salvage(path, tick=hold_up)))
+    other = Thread(target=lambda: came.append(salvage(path)))
+    one.start()
+    assert has_begun.wait(PATIENCE)
+    other.start()
+    other.join(0.2)
+    assert other.is_alive()
+    may_go_on.set()
+    for thread in (one, other):
+        thread.join(PATIENCE)
+    assert came[0] == came[1] == reports(path)[0]
+    assert len(reports(path)) == 1
 
 
 def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ class Original(Struct):
     leaves: list[int]
     """Those that have entries."""
 
+    def __repr__(self) -> str:
+        return "a store"
+
 
 class Watched(Image):
     """Pages, and which of them were looked at."""

@@ -43,11 +43,14 @@ _COUNTS = frozenset({"turns", "messages", "revision"})
 _LISTS = frozenset({"command", "directories"})
 
 _HINTS = """
-    create temp table hint (key integer primary key, id text, cwd text, updated_us integer);
+    create temp table hint (
+        key integer primary key, id text, cwd text, updated_us integer, times integer default 1
+    );
     create temp table last (key integer primary key, place integer);
 """
 _KEEP_HINT = """
-    insert into hint values (?1, ?2, ?3, ?4) on conflict (key) do update set cwd = coalesce(cwd, ?3)
+    insert into hint (key, id, cwd, updated_us) values (?1, ?2, ?3, ?4)
+    on conflict (key) do update set cwd = coalesce(cwd, ?3), times = times + (id = ?2)
 """
 _KEEP_LAST = """
     insert into last values (?1, ?2) on conflict (key) do update set place = max(place, ?2)
@@ -70,6 +73,11 @@ _ORPHANS = """
         from found where key is not null
     )
     select key from found where key is not null and key not in (select key from session)
+"""
+# A text has no checksum; but two that agree are right.
+_TRUST_HINTS = """
+    update or ignore session set id = hint.id from hint
+    where hint.key = session.key and hint.id <> session.id and hint.times > 1
 """
 _HINT_OF = "select id, cwd, updated_us from hint where key = ?"
 _IS_PURGED = "deleted_us is not null and cwd is null and turns + messages = 0"
@@ -119,6 +127,7 @@ class Salvager:
         tally = Tally()
         with self._db:
             self._db.execute(_PURGED)
+            self._db.execute(_TRUST_HINTS)
             for (key,) in self._db.execute(_ORPHANS).fetchall():
                 self._make_session(key)
             keys = self._db.execute(_KEPT).fetchall()
