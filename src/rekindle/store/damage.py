@@ -61,10 +61,10 @@ def salvage(
     """
     if not _was_ours(path):
         return None
-    with translated(path), _locked(path):
+    with translated(path), _locked(path) as lock:
         if path.exists() and not is_sure and not is_damaged(path):
             return _made_just_now(path)
-        aside = _set_aside(path) if path.exists() else waiting(path)
+        aside = _set_aside(path, lock) if path.exists() else waiting(path)
         return _save(path, aside, tick) if aside else None
 
 
@@ -123,23 +123,25 @@ def _was_ours(path: Path) -> bool:
 
 
 @contextmanager
-def _locked(path: Path) -> Generator[None]:
+def _locked(path: Path) -> Generator[FileLock]:
     lock = FileLock(lock_path(path))
     try:
         if not lock.acquire(_PATIENCE):
             raise StoreUnavailable(f"the store {path} is locked by another process")
-        yield
+        yield lock
     finally:
         lock.close()
 
 
-def _set_aside(path: Path) -> Path:
+def _set_aside(path: Path, lock: FileLock) -> Path:
     """Rename a store. The file itself comes first: what is left beside it follows in any case."""
     stamp = time.strftime(_STAMP, time.gmtime())
     first = path.with_name(f"{path.name}.damaged-{stamp}")
     others = (first.with_name(f"{first.name}-{number}") for number in count(2))
     taken = set(set_aside(path))
     aside = next(it for it in chain([first], others) if it not in taken)
+    # First, because whoever has it open looks here whether to look further.
+    lock.write(aside.suffix.encode())
     path.rename(aside)
     return aside
 

@@ -10,7 +10,6 @@ that are made for them likewise.
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -41,7 +40,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store import statements, upkeep
-from rekindle.store.filelock import FileLock
+from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
 from rekindle.store.migrations import key_at, place, places
@@ -72,6 +71,8 @@ class SqliteStore:
         self._is_synced: bool | None = None
         self._ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
+        # Which store was set aside last: cheaper to look at than whether the file is still there.
+        self._note = note_in(lock_path(path))
         with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
             self._inode = path.stat().st_ino
@@ -328,7 +329,8 @@ class SqliteStore:
             self._see_that_it_is_there()
             is_held = self.lock.acquire(patience)
         try:
-            self._see_that_it_is_there()
+            if sync or self.lock.read() != self._note:
+                self._see_that_it_is_there()
             first = changes[0] if len(changes) == 1 else None
             if (
                 isinstance(first, Stretch)
@@ -368,7 +370,7 @@ class SqliteStore:
     def _see_that_it_is_there(self) -> None:
         """Find out that the file was removed or replaced: SQLite would go on writing to it."""
         try:
-            is_same = os.stat(self._path).st_ino == self._inode  # noqa: PTH116 - twice as fast
+            is_same = self._path.stat().st_ino == self._inode
         except FileNotFoundError:
             is_same = False
         if not is_same:
