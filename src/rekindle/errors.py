@@ -16,6 +16,7 @@ RekindleError
 └── StoreError              the store could not do what it was asked to do
     ├── StoreUnavailable    not now: locked, full, unwritable, gone; later it may work
     │   └── StoreDamaged    what is in the file makes no sense; waiting does not help
+    │       └── IndexDamaged    in the index beside it, that is; it can be made anew
     ├── StoreTooNew         written by a newer Rekindle; left untouched
     ├── SessionNotFound     no session has that id
     ├── SessionAmbiguous    several sessions begin with that id
@@ -156,6 +157,10 @@ class StoreUnavailable(StoreError):
 
 class StoreDamaged(StoreUnavailable):
     """What is in the store's file, or in its index, makes no sense."""
+
+
+class IndexDamaged(StoreDamaged):
+    """What is in the index makes no sense; the store may be sound."""
 
 
 class StoreTooNew(StoreError):

@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
+from damaging import overwrite
 from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
@@ -61,8 +62,12 @@ def doctor(home: Path, *words: str | Path, **variables: str) -> tuple[int, dict[
 
 
 def run(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return rekindle(home, "doctor", *words, **variables)
+
+
+def rekindle(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*REKINDLE, "doctor", *words],
+        [*REKINDLE, *words],
         env={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables,
         capture_output=True,
         text=True,
@@ -131,12 +136,9 @@ def test_what_others_can_read_is_a_problem_that_can_be_repaired(home: Path, path
     [
         (f"pragma user_version = {len(MIGRATIONS) + 1}", "schema", "knows only up to"),
         ("pragma application_id = 5", "store", "no store of Rekindle's"),
-        ("delete from session", "sessions", "their entries are there"),
-        ("update session set command = 'no JSON'", "sessions", "1 cannot be read: ses_1"),
-        ("update session set id = cast(x'ff' as text)", "sessions", "1 cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_a_problem(
+def test_what_is_not_for_us_to_judge_is_a_problem_and_left_alone(
     home: Path, path: Path, damage: str, check: str, words: str
 ) -> None:
     change(path, damage)
@@ -146,6 +148,33 @@ def test_what_makes_no_sense_is_a_problem(
     assert words in found[check]["what"]
     assert found[check]["remedy"]
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("delete from session", "their entries are there"),
+        ("update session set command = 'no JSON'", "1 cannot be read: ses_1"),
+        ("update session set id = cast(x'ff' as text)", "1 cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_a_problem_that_can_be_repaired(
+    home: Path, path: Path, damage: str, words: str
+) -> None:
+    change(path, damage)
+    before = path.read_bytes()
+    code, found = doctor(home, "--store", path)
+    assert code == 1
+    assert words in found["sessions"]["what"]
+    assert found["sessions"]["remedy"].startswith("rekindle doctor --fix")
+    assert path.read_bytes() == before
+    code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["sessions"]["level"]) == (0, "fixed")
+    assert "1 session and 1 entry were saved" in found["sessions"]["remedy"]
+    assert [it.read_bytes() for it in path.parent.glob("*.damaged-*Z")] == [before]
+    code, found = doctor(home, "--store", path, "--full")
+    assert (code, found["damage"]["level"]) == (0, "warning")
+    assert found["sessions"]["facts"]["sessions"] == 1
 
 
 @pytest.mark.parametrize(
@@ -170,40 +199,63 @@ def test_all_entries_are_read_when_asked_for(
 
 
 @pytest.mark.parametrize("table", ["stretch", "session", "lease"])
-def test_damage_comes_with_advice_and_nothing_of_it_is_repaired(
-    home: Path, path: Path, table: str
-) -> None:
+def test_what_can_be_read_of_a_damaged_store_is_saved(home: Path, path: Path, table: str) -> None:
     with SqliteStore(path) as store:
         store.claim("ses_1", Holder(token="t", pid=1, host=HERE))  # noqa: S106
     change(path, "pragma journal_mode = delete")
     overwrite(path, table)
     before = path.read_bytes()
-    code, found = doctor(home, "--store", path, "--fix")
-    assert code == 1
-    assert found["integrity"]["level"] == "problem"
-    assert ".recover" in found["integrity"]["remedy"]
-    assert "not repaired" in found["journal"]["remedy"]
-    assert not [it for it in found.values() if it["level"] == "fixed"]
+    code, found = doctor(home, "--store", path)
+    assert (code, found["integrity"]["level"]) == (1, "problem")
     assert path.read_bytes() == before
-
-
-def test_a_store_that_was_cut_off_comes_with_advice(home: Path, path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:5000])
     code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["integrity"]["level"]) == (0, "fixed")
+    (aside,) = path.parent.glob("*.damaged-*Z")
+    assert aside.read_bytes() == before
+    code, found = doctor(home, "--store", path, "--full")
+    assert (code, found["integrity"]["what"][:5]) == (0, "sound")
+    facts = found["damage"]["facts"]
+    assert facts["path"] == str(aside)
+    assert facts["sessions"] == {"saved": 1, "lost": 0}
+    # Of entries whose table is gone nothing tells that they were there.
+    assert facts["entries"] == {"saved": 0 if table == "stretch" else 1, "lost": 0}
+
+
+def test_what_can_be_read_of_a_store_that_was_cut_off_is_saved(home: Path, path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+    code, found = doctor(home, "--store", path)
     assert code == 1
     damaged = [it for it in found.values() if it["level"] == "problem"]
     assert damaged
-    assert all(".recover" in it["remedy"] for it in damaged)
+    assert all(it["remedy"].startswith("rekindle doctor --fix") for it in damaged)
+    doctor(home, "--store", path, "--fix")
+    assert doctor(home, "--store", path)[0] == 0
 
 
-def overwrite(path: Path, table: str) -> None:
-    """Make nonsense of the root page of a table."""
-    with closing(apsw.Connection(str(path))) as db:
-        sql = "select rootpage from sqlite_schema where name = ?"
-        start = (db.execute(sql, (table,)).get - 1) * db.pragma("page_size")
+def test_damage_at_the_beginning_is_known_by_what_lies_beside(home: Path, path: Path) -> None:
     with path.open("r+b") as file:
-        file.seek(start)
-        file.write(b"\xff" * 4096)
+        file.write(b"nonsense" * 10)
+    code, found = doctor(home, "--store", path)
+    assert (code, found["store"]["what"]) == (1, f"{path} is damaged at its beginning")
+    code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["store"]["level"]) == (0, "fixed")
+    assert doctor(home, "--store", path)[1]["sessions"]["facts"]["sessions"] == 1
+
+
+def test_what_was_begun_to_be_saved_is_finished(home: Path, path: Path) -> None:
+    path.rename(path.with_name(f"{path.name}.damaged-20260102T030405Z"))
+    code, found = doctor(home, "--store", path)
+    assert code == 1
+    assert "nothing of it is saved yet" in found["damage"]["what"]
+    done = rekindle(home, "list", "--store", path)
+    assert done.returncode == 1
+    assert "is not saved yet: `rekindle doctor --fix` saves what can be read" in done.stderr
+    code, found = doctor(home, "--store", path, "--fix")
+    assert found["damage"]["level"] == "fixed"
+    code, found = doctor(home, "--store", path)
+    assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
+    # Long ago, so that nobody else says it.
+    assert rekindle(home, "list", "--store", path).stderr == ""
 
 
 def modes(folder: Path) -> dict[str, int]:

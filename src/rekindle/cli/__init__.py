@@ -15,7 +15,13 @@ from importlib import import_module
 from types import ModuleType
 
 from rekindle.cli.arguments import split_at_dashes
-from rekindle.errors import AgentNotStarted, RekindleError, UsageError
+from rekindle.errors import (
+    AgentNotStarted,
+    IndexDamaged,
+    RekindleError,
+    StoreDamaged,
+    UsageError,
+)
 
 FAILURE = 1
 USAGE = 2
@@ -60,6 +66,7 @@ SPEAKERS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
 
 _DEBUG = "REKINDLE_DEBUG"
+_SAVE = ": `rekindle doctor --fix` saves what can be read"
 _GONE = "the current folder is gone: change into one that is there"
 
 
@@ -78,7 +85,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except RekindleError as error:
-        return _fail(error, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
+        is_to_be_saved = isinstance(error, StoreDamaged) and not isinstance(error, IndexDamaged)
+        words = f"{error}{_SAVE if is_to_be_saved else ''}"
+        return _fail(words, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except OSError as error:
         return _fail(_GONE if _is_for_want_of_folder(error) else error, FAILURE)
     except Exception as error:

@@ -17,7 +17,7 @@ from rekindle.errors import (
 )
 from rekindle.model import Change, Opened, Page, Session, Titled, TitleSource
 from rekindle.store.base import Store
-from rekindle.store.location import asked_for, open_store, usual_path
+from rekindle.store.location import asked_for, is_there, open_store, usual_path
 
 _LONGEST_TITLE = 500
 _PATIENCE = 2.0
@@ -27,7 +27,7 @@ _SESSIONS_A_PAGE = 500
 def open_for_changing(option: str | None) -> Store:
     """Open a store that is there. Raises StoreUnavailable."""
     path = asked_for(option) or usual_path()
-    if not path.exists():
+    if not is_there(path):
         raise StoreUnavailable(f"there is no store at {path}")
     return open_store(path)
 

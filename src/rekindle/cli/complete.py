@@ -193,7 +193,7 @@ def _sessions(command: str, store: str | None, begin: str) -> Iterator[tuple[str
         with_archived=True,
         deleted=command == "undelete",
     )
-    with open_for_reading(store) as opened:
+    with open_for_reading(store, quietly=True) as opened:
         found = [it for it in opened.sessions(page) if it.id.startswith(begin) and fits(it)]
     for session in found[:_MOST_OFFERED]:
         if _HARMLESS.fullmatch(session.id):
@@ -233,7 +233,7 @@ def _last_used(store: str | None) -> "list[Session]":
     from rekindle.cli.reading import open_for_reading
     from rekindle.model import Page
 
-    with open_for_reading(store) as opened:
+    with open_for_reading(store, quietly=True) as opened:
         return opened.sessions(Page(limit=_MOST_LOOKED_AT, with_archived=True))
 
 

@@ -55,6 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]:
+    from rekindle.cli.checks.damage import check_damage
     from rekindle.cli.checks.database import check_sqlite
     from rekindle.cli.checks.editors import check_editors
     from rekindle.cli.checks.places import (
@@ -64,18 +65,19 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
         check_writable,
     )
 
+    yield from _safely(path, "damage", lambda: check_damage(path))
     is_ours = _is_ours(path)
     yield from _safely(
-        "store", lambda: check_store(path, is_ours=is_ours, is_asked_for=is_asked_for)
+        path, "store", lambda: check_store(path, is_ours=is_ours, is_asked_for=is_asked_for)
     )
     if is_ours:
-        yield from _safely("permissions", lambda: check_permissions(path))
-    yield from _safely("access", lambda: check_writable(path))
-    yield from _safely("disk", lambda: check_disk(path))
+        yield from _safely(path, "permissions", lambda: check_permissions(path))
+    yield from _safely(path, "access", lambda: check_writable(path))
+    yield from _safely(path, "disk", lambda: check_disk(path))
     yield from check_sqlite()
     if is_ours:
-        yield from _safely("store", lambda: _examine_database(path, full=full))
-    yield from _safely("editors", check_editors)
+        yield from _safely(path, "store", lambda: _examine_database(path, full=full))
+    yield from _safely(path, "editors", check_editors)
 
 
 def _is_ours(path: Path) -> bool:
@@ -102,7 +104,7 @@ def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
         # What finds damage comes first, because nothing is mended after that.
         checks: dict[str, Callable[[], Iterator[Finding]]] = {
             "integrity": lambda: database.check_integrity(store, path, full=full),
-            "sessions": lambda: database.check_sessions(store),
+            "sessions": lambda: database.check_sessions(store, path),
             "journal": lambda: database.check_journal(store, path),
             "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
             "leases": lambda: holders.check_holders(store.leases(), path),
@@ -110,16 +112,23 @@ def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
             "agents": lambda: agents.check_agents(store),
         }
         for name, check in checks.items():
-            yield from _safely(name, check)
+            yield from _safely(path, name, check)
 
 
-def _safely(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def _safely(path: Path, name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     """Do a check; that it cannot be done is a finding, and the next one is done regardless."""
+    from rekindle.cli.checks.damage import save_what_can_be_read
+
     try:
         yield from check()
     except StoreDamaged as error:
         yield Finding(
-            check=name, level=Level.PROBLEM, what=one_line(str(error)), remedy=SAVE, is_damage=True
+            check=name,
+            level=Level.PROBLEM,
+            what=one_line(str(error)),
+            remedy=SAVE,
+            mend=lambda: save_what_can_be_read(path),
+            is_damage=True,
         )
     except (RekindleError, OSError) as error:
         yield Finding(
@@ -136,10 +145,10 @@ def _mended(finding: Finding, *, is_damaged: bool) -> Finding:
     if is_damaged:
         return replace(finding, remedy="not repaired, because the store is damaged")
     try:
-        finding.mend()
+        told = finding.mend()
     except (RekindleError, OSError) as error:
         return replace(finding, remedy=f"could not be repaired: {one_line(str(error))}")
-    return replace(finding, level=Level.FIXED, remedy="")
+    return replace(finding, level=Level.FIXED, remedy=told if isinstance(told, str) else "")
 
 
 def _print(finding: Finding) -> None:

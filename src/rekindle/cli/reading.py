@@ -3,16 +3,18 @@
 import argparse
 import re
 import sys
+import time
 from pathlib import Path
 
 from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreUnavailable
 from rekindle.model import Session, Standing
 from rekindle.store.base import Store
-from rekindle.store.location import ADDRESS, asked_for, open_store, usual_path
+from rekindle.store.location import ADDRESS, asked_for, is_there, open_store, usual_path
 
 _SHORTEST_ID = 8
 _STEP = 3
+_TOLD_FOR = 7 * 24 * 3600
 _WORD_BEFORE_ID = re.compile(r"[A-Za-z]+[-_]")
 
 
@@ -33,14 +35,18 @@ def add_sessions(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_for_reading(option: str | None) -> Store:
+def open_for_reading(option: str | None, *, quietly: bool = False) -> Store:
     """Open the store. Where nothing was recorded yet, the usual one counts as empty.
 
+    If it was damaged lately, that is said, unless `quietly`.
     Raises StoreUnavailable, also when there is none where the user said.
     """
     path = path_for_reading(option)
     if path is not None:
-        return open_store(path, create=False)
+        store = open_store(path, create=False)
+        if not quietly:
+            _note_if_salvaged(path)
+        return store
     from rekindle.store.memory import MemoryStore
 
     return MemoryStore()
@@ -49,10 +55,23 @@ def open_for_reading(option: str | None) -> Store:
 def path_for_reading(option: str | None) -> Path | None:
     """Return where the store is; None where nothing was recorded yet. Raises StoreUnavailable."""
     asked = asked_for(option)
-    if asked is not None and not asked.exists():
+    if asked is not None and not is_there(asked):
         raise StoreUnavailable(f"there is no store at {asked}")
     path = asked or usual_path()
-    return path if path.exists() else None
+    return path if is_there(path) else None
+
+
+def _note_if_salvaged(path: Path) -> None:
+    """Say what was lost, where an editor may have kept it to itself."""
+    from rekindle.store.opening import set_aside
+
+    if not set_aside(path):
+        return
+    from rekindle.store.damage import in_words, reports
+
+    for report in reports(path):
+        if time.time() - report.at_us / 1e6 < _TOLD_FOR:
+            print(f"rekindle: {one_line(in_words(report))}", file=sys.stderr)
 
 
 def find_left(store: Store, named: str) -> Session:

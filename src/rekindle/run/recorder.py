@@ -3,15 +3,19 @@
 While the store fails, changes wait in memory, up to a limit, and are written once it works
 again. What had to be let go is marked in the record as a gap. The user is told once when
 it fails and once when it works again.
+
+A store that is damaged does not work again by itself. So what can be read of it is saved in a new
+one, by a thread of its own, and recording goes on there.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from threading import Thread
 from typing import TypeVar
 
 from msgspec import Struct
 
-from rekindle.errors import StoreError, StoreUnavailable
+from rekindle.errors import IndexDamaged, StoreDamaged, StoreError, StoreUnavailable
 from rekindle.model import Change, Kind, Side, Stretch
 from rekindle.run.log import Log
 from rekindle.store.base import Store
@@ -22,10 +26,17 @@ KEPT_DELETED_US = 30 * 24 * 3600 * 1_000_000
 T = TypeVar("T")
 
 _LARGEST_BACKLOG = 8 * 1024 * 1024
+# A large store takes its time to be saved, and works again for certain.
+_LARGEST_WHILE_SALVAGING = 64 * 1024 * 1024
 _PATIENCE_OF_A_RETRY = 0.05
 _SIZE_OF_THE_REST = 500
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
+# A disk that damages one store after the other is none to go on with.
+_MOST_SALVAGES = 3
+# As long as a store waits for others that write.
+_PATIENCE_OF_QUESTIONS = 1.0
+_PATIENCE_AT_THE_END = 10.0
 
 
 class _Gap(Struct):
@@ -46,11 +57,24 @@ class _Gap(Struct):
 
 
 class Recorder:
-    """Owns the store of one connection. Call it from one thread at a time."""
+    """Owns the store of one connection. Call it from one thread at a time.
 
-    def __init__(self, open_store: Callable[[], Store], log: Log) -> None:
+    `salvage` saves what can be read of a damaged store, and says how much; None if that was not
+    to be done. It is called in a thread of its own.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        log: Log,
+        salvage: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._open_store = open_store
         self._log = log
+        self._salvage = salvage
+        self._salvaging: Thread | None = None
+        self._salvages = 0
+        self._questions_wait_until = 0.0
         self._store: Store | None = None
         self._backlog: list[Change | _Gap] = []
         self._backlog_size = 0
@@ -65,7 +89,7 @@ class Recorder:
             return
         if self._is_failing or self._store is None:
             self._hold_back(changes)
-            if time.monotonic() >= self._retry_at:
+            if self._is_due():
                 self.catch_up()
             return
         store = self._store
@@ -74,11 +98,24 @@ class Recorder:
 
     def ask(self, question: Callable[[Store], T]) -> T:
         """Ask the store something. Raises StoreError, also while it fails."""
-        if self._is_failing and time.monotonic() >= self._retry_at:
+        try:
+            return question(self._working_store())
+        except IndexDamaged:
+            raise
+        except StoreDamaged as error:
+            self._fail(error)
+            return question(self._working_store())
+
+    def _working_store(self) -> Store:
+        if self._salvaging is not None:
+            self._salvaging.join(max(0.0, self._questions_wait_until - time.monotonic()))
+        if self._is_failing and self._is_due():
             self.catch_up()
         if self._is_failing or self._store is None:
-            raise StoreUnavailable("the store does not work at the moment")
-        return question(self._store)
+            is_salvaged = self._salvaging is not None
+            when = "until what can be read of it is saved" if is_salvaged else "at the moment"
+            raise StoreUnavailable(f"the store does not work {when}")
+        return self._store
 
     def tidy(self, now_us: int) -> None:
         """Remove for good what was deleted long ago."""
@@ -125,6 +162,8 @@ class Recorder:
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""
+        if self._salvaging is not None:
+            self._salvaging.join(_PATIENCE_AT_THE_END)
         store = self._store
         if store is not None and not self._is_failing:
             # Its file may have been removed since the last turn: then this is the last chance.
@@ -135,10 +174,7 @@ class Recorder:
         if unwritten:
             self._log.tell(f"{unwritten} entries could not be recorded and are lost")
         if self._store is not None:
-            try:
-                self._store.close()
-            except StoreError as error:
-                self._log.note(f"closing the store: {error}")
+            self._let_go_of(self._store)
             self._store = None
 
     def _open(self) -> Store:
@@ -150,11 +186,17 @@ class Recorder:
                 store.succeed(former)
             except BaseException:
                 # The one before may be all that has what was recorded: it is tried again.
-                store.close()
+                self._let_go_of(store)
                 raise
-            former.close()
+            self._let_go_of(former)
         self._store = store
         return store
+
+    def _let_go_of(self, store: Store) -> None:
+        try:
+            store.close()
+        except StoreError as error:
+            self._log.note(f"closing the store: {error}")
 
     def _try(self, action: Callable[[], object]) -> bool:
         try:
@@ -175,11 +217,42 @@ class Recorder:
             self._is_failing = True
             self._log.tell(f"not recording: {error}. The conversation goes on")
         self._retry_at = time.monotonic() + self._pause
+        if isinstance(error, StoreDamaged):
+            self._begin_to_salvage()
+
+    def _begin_to_salvage(self) -> None:
+        if self._salvaging is None and self._salvages < _MOST_SALVAGES:
+            self._questions_wait_until = time.monotonic() + _PATIENCE_OF_QUESTIONS
+            self._salvaging = Thread(target=self._save_what_can_be_read, daemon=True)
+            self._salvaging.start()
+
+    def _save_what_can_be_read(self) -> None:
+        try:
+            told = self._salvage()
+        except StoreError as error:
+            self._log.note(f"what can be read of the damaged store is not saved: {error}")
+        except Exception as error:  # noqa: BLE001 - as above
+            self._log.tell("a fault in Rekindle, please report it", quote=repr(error))
+        else:
+            if told is not None:
+                self._salvages += 1
+                self._retry_at = 0.0
+                self._log.tell(told)
+
+    def _is_due(self) -> bool:
+        """Tell whether it is time to try the store again."""
+        if self._salvaging is not None:
+            if self._salvaging.is_alive():
+                return False
+            self._salvaging = None
+        return time.monotonic() >= self._retry_at
 
     def _hold_back(self, changes: Sequence[Change]) -> None:
         for change in changes:
             size = len(change.data) if isinstance(change, Stretch) else _SIZE_OF_THE_REST
-            if self._backlog_size + size <= _LARGEST_BACKLOG:
+            is_salvaging = self._salvaging is not None
+            limit = _LARGEST_WHILE_SALVAGING if is_salvaging else _LARGEST_BACKLOG
+            if self._backlog_size + size <= limit:
                 self._backlog.append(change)
                 self._backlog_size += size
             elif isinstance(change, Stretch):

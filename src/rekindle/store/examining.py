@@ -17,9 +17,17 @@ from rekindle.errors import StoreError
 from rekindle.model import AgentIdentity, Holder, Kind
 from rekindle.store import statements
 from rekindle.store.filelock import is_held
-from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, key_at, place, schema_version
+from rekindle.store.migrations import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    Database,
+    key_at,
+    place,
+    schema_version,
+)
 from rekindle.store.opening import in_words, lock_path, open_for_writing, open_read_only
 from rekindle.store.rows import CODEC_LINES, entries_in, session_in
+from rekindle.store.statements import ROW
 
 SOUND_SQLITE = (3, 51, 3)
 """The first one without the WAL-reset bug, which can damage a store that several write to."""
@@ -62,6 +70,7 @@ _OPENINGS = """
     select data from stretch
     where place between ? and ? and kind = ? order by place desc limit ?
 """
+_TABLES = "select type, name, sql from sqlite_schema where name not like 'sqlite_%'"
 _COUNTS = """
     select count(*), count(deleted_us), count(archived_us),
            (select count(*) from session where cwd is null) from session
@@ -124,6 +133,13 @@ class Examination:
         rows = self._query(f"pragma {check}({_MOST_COMPLAINTS})")
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
+    def fits_its_schema(self) -> bool:
+        """Tell whether the tables are those that the store says to have."""
+        fresh: Database = apsw.Connection(":memory:")
+        for step in MIGRATIONS[: self.schema() or 0]:
+            fresh.execute(step)
+        return set(self._query(_TABLES)) == set(fresh.execute(_TABLES))
+
     def counts(self) -> Counts:
         """Return how many sessions there are."""
         ((sessions, deleted, archived, strays),) = self._query(_COUNTS)
@@ -140,6 +156,11 @@ class Examination:
     def unreadable_entries(self) -> list[str]:
         """Return what is wrong with single rows of entries. Reads all of them."""
         return [wrong for _, wrong in zip(range(_MOST_COMPLAINTS), self._wrong(), strict=False)]
+
+    def has_senseless_entries(self) -> bool:
+        """Tell whether some entries cannot be read, and not for being newer. Reads all of them."""
+        with self._translated():
+            return any(map(_is_senseless, self._db.execute(ROW)))
 
     def leases(self) -> list[Lease]:
         """Return who holds sessions, alive or not."""
@@ -196,7 +217,7 @@ class Examination:
     def _wrong(self) -> Iterator[str]:
         end, key = 0, -1
         with self._translated():
-            for row in self._db.execute(f"{statements.ROW} order by place"):
+            for row in self._db.execute(f"{ROW} order by place"):
                 if key_at(row[0]) == key and row[0] != end:
                     yield f"entries of session {key} before {row[0]} are missing or there twice"
                 wrong = _wrong_with(row)
@@ -263,6 +284,16 @@ def _wrong_with(row: Any) -> str | None:  # noqa: ANN401 - a row
     except (StoreError, ValueError) as error:
         return f"the row {where} makes no sense: {error}"
     return None
+
+
+def _is_senseless(row: Any) -> bool:  # noqa: ANN401 - a row
+    try:
+        entries_in(row)
+    except StoreError:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 def _how_restored(line: bytes) -> str | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 _FIRST_PAUSE = 0.0002
 _LONGEST_PAUSE = 0.004
+_LONGEST_NOTE = 64
 
 
 class FileLock:
@@ -59,6 +60,15 @@ class FileLock:
         except FileNotFoundError:
             return False
 
+    def read(self) -> bytes:
+        """Return what was written into the file for all that take the lock."""
+        return os.pread(self._fd, _LONGEST_NOTE, 0)
+
+    def write(self, note: bytes) -> None:
+        """Write it. Call with the lock held."""
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, note, 0)
+
     def release(self) -> None:
         """Let the next one in."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -66,6 +76,15 @@ class FileLock:
     def close(self) -> None:
         """Give the lock and its file up."""
         os.close(self._fd)
+
+
+def note_in(path: Path) -> bytes:
+    """Return what was written into a lock's file, which is not made by asking."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_NOTE)
+    except OSError:
+        return b""
 
 
 def is_held(path: Path) -> bool:

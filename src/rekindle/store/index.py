@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import apsw
 
-from rekindle.errors import StoreDamaged, StoreUnavailable
+from rekindle.errors import IndexDamaged, StoreUnavailable
 from rekindle.store.location import index_path
 from rekindle.store.migrations import Database
 from rekindle.store.opening import is_full, make_private_file, open_unshared
@@ -187,7 +187,7 @@ class Index:
             raise StoreUnavailable(words) from error
         except (apsw.CorruptError, apsw.NotADBError) as error:
             words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
-            raise StoreDamaged(words) from error
+            raise IndexDamaged(words) from error
         except apsw.ReadOnlyError as error:
             raise StoreUnavailable(f"the index {self._path} cannot be written") from error
         except (apsw.Error, OSError) as error:

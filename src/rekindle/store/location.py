@@ -66,8 +66,28 @@ def index_path(store: Path) -> Path:
     return store.with_name(store.name + ".index")
 
 
+def is_there(path: Path) -> bool:
+    """Tell whether there is something at `path`, or a damaged store that waits to be saved."""
+    if path.exists():
+        return True
+    from rekindle.store.opening import waiting  # noqa: PLC0415 - heavy
+
+    return waiting(path) is not None
+
+
 def open_store(path: Path, *, create: bool = True) -> "Store":
     """Open the store at `path`. Raises StoreUnavailable, StoreTooNew."""
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy
 
     return SqliteStore(path, create=create)
+
+
+def salvage_store(path: Path) -> str | None:
+    """Save what can be read of a damaged store; say how much, None if there is nothing to do.
+
+    Raises StoreUnavailable.
+    """
+    from rekindle.store.damage import in_words, salvage  # noqa: PLC0415 - seldom needed
+
+    report = salvage(path)
+    return in_words(report) if report else None

@@ -6,6 +6,7 @@ Rekindle is left as it is, down to SQLite's own files beside it.
 
 import errno
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,11 @@ def lock_path(path: Path) -> Path:
 def open_for_writing(path: Path, patience: float) -> Database:
     """Open a store, making or upgrading it where it must be."""
     _check_is_no_folder(path)
-    make_private_file(path)
+    is_new = not path.exists()
+    if is_new:
+        _check_nothing_waits(path)
+    # If one that is there is set aside just now, none may be made in its place.
+    make_private_file(path, create=is_new)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
@@ -57,6 +62,7 @@ def open_for_writing(path: Path, patience: float) -> Database:
 def open_for_reading(path: Path) -> Database:
     """Open a store without changing anything, except that an older one is upgraded."""
     if not path.exists():
+        _check_nothing_waits(path)
         raise StoreUnavailable(f"there is no store at {path}")
     _check_is_no_folder(path)
     db = open_read_only(path)
@@ -124,6 +130,37 @@ def _check_is_no_folder(path: Path) -> None:
         raise StoreUnavailable(f"{path} is a folder, and no store: name a file in it")
 
 
+def _check_nothing_waits(path: Path) -> None:
+    aside = waiting(path)
+    if aside is not None:
+        raise StoreDamaged(
+            f"the store {path} was damaged: what can be read of {aside.name} is not saved yet"
+        )
+
+
+def set_aside(path: Path) -> list[Path]:
+    """Return the damaged stores that were set aside here, the oldest first."""
+    ours = re.compile(re.escape(path.name) + r"\.damaged-\d{8}T\d{6}Z(-\d+)?(\.json)?")
+    try:
+        names = [it for it in os.listdir(path.parent) if ours.fullmatch(it)]  # noqa: PTH208 - names
+    except OSError:
+        return []
+    found = {path.with_name(name.removesuffix(".json")) for name in names}
+    # By the time, then by the number.
+    return sorted(found, key=lambda it: [part.zfill(9) for part in it.suffix.split("-")])
+
+
+def report_path(aside: Path) -> Path:
+    """Return the file that tells what was saved of a damaged store, once that is done."""
+    return aside.with_name(f"{aside.name}.json")
+
+
+def waiting(path: Path) -> Path | None:
+    """Return the damaged store of which nothing is saved yet; only where there is none else."""
+    left = [it for it in set_aside(path) if it.exists() and not report_path(it).exists()]
+    return left[-1] if left and not path.exists() else None
+
+
 def _check(db: Database, path: Path) -> int:
     """Return the schema of a store that is ours; raise what it is otherwise."""
     # Closing would else bring a log that somebody left into the file.
@@ -151,7 +188,7 @@ def _upgrade(db: Database, path: Path, patience: float) -> None:
         try:
             # Somebody else may have been here first, and may be newer.
             _check(db, path)
-            migrate(db)
+            _migrate(db, path)
             db.execute("commit")
         except BaseException:
             if db.in_transaction:
@@ -161,13 +198,21 @@ def _upgrade(db: Database, path: Path, patience: float) -> None:
         lock.close()
 
 
-def make_private_file(path: Path) -> None:
+def _migrate(db: Database, path: Path) -> None:
+    try:
+        migrate(db)
+    except apsw.SQLError as error:
+        words = f"the store {path} is damaged: its tables are not those of its schema: {error}"
+        raise StoreDamaged(words) from error
+
+
+def make_private_file(path: Path, *, create: bool = True) -> None:
     """Make a file that only its owner can read, and the folders that lead to it."""
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
     # SQLite gives its files beside the store the store's own mode.
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(fd).st_uid == os.geteuid():
             os.fchmod(fd, 0o600)
@@ -184,10 +229,27 @@ def translated(path: Path) -> Generator[None]:
         raise in_words(error, path) from error
 
 
+def _tells_of_damage(error: Exception) -> bool:
+    # Types do not know it.
+    result = getattr(error, "extendedresult", 0)
+    match error:
+        case apsw.NotADBError() | apsw.CorruptError() | ValueError():
+            return True
+        case apsw.IOError():
+            return result == apsw.SQLITE_IOERR_SHORT_READ
+        case apsw.ConstraintError():
+            # We write only where nothing is: if there is something, it could not be found.
+            return result in {apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_UNIQUE}
+        case _:
+            return False
+
+
 def in_words(error: Exception, path: Path) -> StoreUnavailable:
     """Turn what SQLite and the system say into what a person can act on."""
     if is_full(error):
         return StoreUnavailable(f"the disk with the store {path} is full")
+    if _tells_of_damage(error):
+        return StoreDamaged(f"the store {path} is damaged: {error}")
     match error:
         case apsw.BusyError() | apsw.LockedError():
             words = f"the store {path} is locked by another process"
@@ -195,8 +257,6 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
             words = f"the store {path} cannot be opened: {error}"
         case apsw.ReadOnlyError() | apsw.PermissionsError() | OSError(errno=errno.EROFS):
             words = f"the store {path} cannot be written: {error}"
-        case apsw.NotADBError() | apsw.CorruptError() | ValueError():
-            return StoreDamaged(f"the store {path} is damaged: {error}")
         case _:
             words = f"the store {path} failed: {error}"
     return StoreUnavailable(words)

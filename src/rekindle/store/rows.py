@@ -11,10 +11,19 @@ Row = tuple[Any, ...]
 
 CODEC_LINES = 0
 
+_TYPES_OF_ENTRIES = (int, int, str, str, int, int, int, bytes)
+_TYPES_OF_SESSION = (
+    str, str, str | None, str | None, str, str | None, str,
+    str | None, str | None, str | None, int, int, str | None,
+    int | None, int | None, int, int, int | None,
+)  # fmt: skip
+
 
 def entries_in(row: Row) -> list[Entry]:
-    """Return the entries that one row of `stretch` holds."""
+    """Return the entries that one row of `stretch` holds. Raises ValueError if it has no sense."""
     first, count, side, kind, at_us, protocol, codec, data = row
+    if tuple(map(type, row)) != _TYPES_OF_ENTRIES:
+        raise ValueError(f"the row {first} is none of entries")
     seq = seq_at(first)
     if codec != CODEC_LINES:
         raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
@@ -33,12 +42,17 @@ def entries_in(row: Row) -> list[Entry]:
 
 
 def session_in(row: Row) -> Session:
-    """Return the session of a row that `statements.SESSION` gives."""
+    """Return the session of a row that `statements.SESSION` gives.
+
+    Raises ValueError if it has no sense.
+    """
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
         archived_us, deleted_us, turns, messages, last,
     ) = row  # fmt: skip
+    if not all(map(isinstance, row, _TYPES_OF_SESSION)):
+        raise ValueError(f"the row of {id_} is none of a session")
     titles = {
         TitleSource.USER: user_title,
         TitleSource.AGENT: agent_title,

@@ -40,7 +40,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store import statements, upkeep
-from rekindle.store.filelock import FileLock
+from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
 from rekindle.store.migrations import key_at, place, places
@@ -72,6 +72,8 @@ class SqliteStore:
         self._is_synced: bool | None = None
         self._ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
+        # Which store was set aside last: cheaper to look at than whether the file is still there.
+        self._note = note_in(lock_path(path))
         with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
             self._whereabouts = Whereabouts(path)
@@ -100,7 +102,6 @@ class SqliteStore:
             self._ends.clear()
             try:
                 self._sync_from_now_on(sync=True)
-                self._whereabouts.check()
                 with self._writing():
                     is_as_expected = self._last_seq(session_id) == after
                     for change in changes if is_as_expected else ():
@@ -331,11 +332,15 @@ class SqliteStore:
 
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         self._sync_from_now_on(sync=sync)
-        if sync:
-            self._whereabouts.check()
         self._db.set_busy_timeout(int(patience * 1000))
-        is_held = self.lock.acquire(patience)
+        is_held = self.lock.acquire(0)
+        if not is_held:
+            # Whoever sets a damaged store aside has the lock until what can be saved is saved.
+            self._whereabouts.check()
+            is_held = self.lock.acquire(patience)
         try:
+            if sync or self.lock.read() != self._note:
+                self._whereabouts.check()
             first = changes[0] if len(changes) == 1 else None
             if (
                 isinstance(first, Stretch)
@@ -378,6 +383,7 @@ class SqliteStore:
         with self._mutex, translated(self._path):
             is_held = self.lock.acquire(self._patience)
             try:
+                self._whereabouts.check()
                 with self._transaction():
                     yield
             finally:

@@ -28,15 +28,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     facts: dict[str, Any] = {}
     """The same for programs."""
     mend: Callable[[], object] | None = None
-    """Repairs it. Loses nothing."""
+    """Repairs it, and may say what came of it. Loses nothing."""
     is_damage: bool = False
     """Something in the store makes no sense: writing to it might lose more."""
 
 
-SAVE = (
-    "copy the store, and all files that begin with its name, to a safe place; then bring a backup "
-    "back, or save what can be read: sqlite3 damaged.db .recover | sqlite3 saved.db"
-)
+SAVE = "rekindle doctor --fix sets the damaged store aside, and saves what can be read in a new one"
 """What to do about damage."""
 
 

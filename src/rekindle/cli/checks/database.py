@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from rekindle.cli.checks import SAVE, Finding, Level
+from rekindle.cli.checks.damage import save_what_can_be_read
 from rekindle.cli.checks.places import size
 from rekindle.cli.words import one_line
 from rekindle.store.examining import (
@@ -85,12 +86,12 @@ def check_integrity(store: Examination, path: Path, *, full: bool) -> Iterator[F
         what=f"damaged: {'; '.join(map(one_line, complaints))}",
         remedy="rekindle doctor --full --fix makes the indexes anew" if is_in_indexes else SAVE,
         facts={"complaints": complaints},
-        mend=partial(rebuild_indexes, path) if is_in_indexes else None,
+        mend=partial(rebuild_indexes if is_in_indexes else save_what_can_be_read, path),
         is_damage=True,
     )
 
 
-def check_sessions(store: Examination) -> Iterator[Finding]:
+def check_sessions(store: Examination, path: Path) -> Iterator[Finding]:
     """Look whether sessions and entries fit together."""
     counts = store.counts()
     there = counts.sessions - counts.deleted - counts.strays
@@ -108,6 +109,7 @@ def check_sessions(store: Examination) -> Iterator[Finding]:
             level=Level.PROBLEM,
             what=f"{len(orphans)} sessions are gone, but their entries are there",
             remedy=SAVE,
+            mend=partial(save_what_can_be_read, path),
             is_damage=True,
         )
     if unreadable:
@@ -116,6 +118,7 @@ def check_sessions(store: Examination) -> Iterator[Finding]:
             level=Level.PROBLEM,
             what=f"{len(unreadable)} cannot be read: {', '.join(map(one_line, unreadable[:5]))}",
             remedy=SAVE,
+            mend=partial(save_what_can_be_read, path),
             is_damage=True,
         )
 

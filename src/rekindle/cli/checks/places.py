@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from rekindle.cli.checks import SAVE, Finding, Level
+from rekindle.cli.checks.damage import save_what_can_be_read
 from rekindle.store.examining import is_database
 from rekindle.store.location import index_path, usual_path
-from rekindle.store.opening import lock_path
+from rekindle.store.opening import lock_path, report_path, set_aside
 
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
@@ -103,7 +104,14 @@ def belongings(path: Path) -> list[Path]:
     usual = [path.parent] if path.parent == usual_path().parent else []
     databases = [Path(f"{it}{end}") for it in (path, index_path(path)) for end in _OF_DATABASE]
     beside = [it for it in (*databases, lock_path(path), live_folder(path)) if it.exists()]
-    return [*usual, *beside, *tokens(path)]
+    return [*usual, *beside, *tokens(path), *_asides(path)]
+
+
+def _asides(path: Path) -> list[Path]:
+    """Return the damaged stores that were set aside, and what tells of them."""
+    asides = set_aside(path)
+    files = [Path(f"{aside}{end}") for aside in asides for end in _OF_DATABASE]
+    return [it for it in (*files, *map(report_path, asides)) if it.exists()]
 
 
 def tokens(path: Path) -> list[Path]:
@@ -177,10 +185,17 @@ def _other_file(path: Path) -> Finding:
         return _problem("store", f"{path} is empty", f"remove it, or {_ANOTHER}")
     if is_database(path):
         return _problem("store", f"{path} is a database, but no store of Rekindle's", _ANOTHER)
+    if lock_path(path).exists():
+        return Finding(
+            check="store",
+            level=Level.PROBLEM,
+            what=f"{path} is damaged at its beginning",
+            remedy=SAVE,
+            mend=partial(save_what_can_be_read, path),
+            is_damage=True,
+        )
     return _problem(
-        "store",
-        f"{path} is no store of Rekindle's, or its beginning is damaged",
-        f"{_ANOTHER}; if it was a store, {SAVE}",
+        "store", f"{path} is no store of Rekindle's, or its beginning is damaged", _ANOTHER
     )
 
 

@@ -1,0 +1,295 @@
+"""A damaged store never blocks an editor: what can be read is saved, and recording goes on."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import apsw
+import pytest
+from damaging import ALL, HARMS, Original, chance_of, chunks, described, fill, lay_down, overwrite
+from hypothesis import given, settings, strategies as st
+
+from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
+from rekindle.model import Entry, Kind
+from rekindle.run import recorder as module
+from rekindle.run.log import Log
+from rekindle.run.recorder import Recorder
+from rekindle.store.damage import reports
+from rekindle.store.location import salvage_store
+from rekindle.store.pages import PAGE
+from rekindle.store.sqlite import SqliteStore
+
+Start = Callable[..., Client]
+
+
+class Heard(Log):
+    """A log that remembers what the user was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def tell(self, text: str, *, quote: str = "") -> None:
+        self.told.append(text + quote)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def damaged(store_path: Path) -> Path:
+    """Make a store whose header is gone."""
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(5))
+    with store_path.open("r+b") as file:
+        file.write(b"\xff" * 50)
+    return store_path
+
+
+def listed(client: Client) -> set[str]:
+    return {it["sessionId"] for it in client.call("session/list", {})["sessions"]}
+
+
+def entries(path: Path, session_id: str) -> list[Entry]:
+    with SqliteStore(path, create=False) as store:
+        return list(store.read(session_id))
+
+
+def doctor(path: Path) -> list[dict[str, str]]:
+    done = subprocess.run(
+        [*REKINDLE, "doctor", "--store", path, "--json"],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    found = json.loads(done.stdout)["findings"]
+    return [it for it in found if it["check"] == "damage"]
+
+
+OLD = {f"ses_{n}" for n in range(5)}
+
+
+# -- real processes ---------------------------------------------------------------------------
+
+
+def test_a_store_that_is_damaged_at_the_beginning(start: Start, damaged: Path) -> None:
+    client = start(*EXAMPLE_AGENT)
+    client.call("initialize", {"protocolVersion": 1})
+    session_id = client.new()
+    assert client.reply(session_id, "hello").startswith("You said: hello")
+    assert listed(client) == {*OLD, session_id}
+    code, stderr = client.end()
+    assert code == 0
+    first, second, third = stderr.splitlines()
+    assert first.startswith(f"rekindle: not recording: the store {damaged} is damaged")
+    told = "5 sessions and 30 entries were saved, and nothing is known to be lost"
+    assert second.startswith("rekindle: the damaged store was set aside as ")
+    assert second.endswith(told)
+    assert third == "rekindle: recording again"
+    recorded = entries(damaged, session_id)
+    assert [it.seq for it in recorded] == list(range(1, len(recorded) + 1))
+    assert [it.kind for it in recorded if it.kind is not Kind.UPDATE][-2:] == ["prompt", "answer"]
+    (finding,) = doctor(damaged)
+    assert told in finding["what"]
+    for command in (["list"], ["show", session_id], ["search", "hello"]):
+        done = subprocess.run(
+            [*REKINDLE, *command, "--store", damaged],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        assert told in done.stderr
+
+
+def test_a_store_that_is_damaged_in_the_midst_of_sessions(start: Start, store_path: Path) -> None:
+    clients = [start(*EXAMPLE_AGENT) for _ in range(3)]
+    ids = [client.new() for client in clients]
+    for client, id_ in zip(clients, ids, strict=True):
+        client.prompt(id_, "before")
+    counts = [len(entries(store_path, id_)) for id_ in ids]
+    with SqliteStore(store_path) as store:
+        store._empty_log()  # noqa: SLF001 - the damage would else be hidden by it
+    for index in ("session_by_time", "session_by_cwd", "sqlite_autoindex_session_1"):
+        overwrite(store_path, index)
+    for client, id_ in zip(clients, ids, strict=True):
+        for words in ("during", "after"):
+            assert client.reply(id_, words).startswith(f"You said: {words}")
+    ends = [client.end() for client in clients]
+    assert [code for code, _ in ends] == [0, 0, 0]
+    assert any("is damaged" in stderr for _, stderr in ends)
+    assert not any("could not be recorded" in stderr for _, stderr in ends)
+    (report,) = reports(store_path)
+    assert (report.sessions_lost, report.entries_lost) == (0, 0)
+    for id_, count in zip(ids, counts, strict=True):
+        recorded = entries(store_path, id_)
+        assert [it.seq for it in recorded] == list(range(1, len(recorded) + 1))
+        prompts = [it.seq for it in recorded if it.kind is Kind.PROMPT]
+        assert len(prompts) == 3
+        assert prompts[1] > count
+        assert all(it.kind is not Kind.GAP for it in recorded)
+
+
+def test_eight_that_meet_the_same_damage_save_it_once(start: Start, damaged: Path) -> None:
+    clients = [start(*EXAMPLE_AGENT) for _ in range(8)]
+    ids = [client.new() for client in clients]
+    turns = [client.start(id_, "hello") for client, id_ in zip(clients, ids, strict=True)]
+    for client, turn in zip(clients, turns, strict=True):
+        assert client.answer(turn)["result"] == {"stopReason": "end_turn"}
+    ends = [client.end() for client in clients]
+    assert [code for code, _ in ends] == [0] * 8
+    (report,) = reports(damaged)
+    assert (report.sessions_saved, report.sessions_lost) == (5, 0)
+    with SqliteStore(damaged, create=False) as store:
+        assert {it.id for it in store.sessions(ALL)} == {*OLD, *ids}
+    for id_ in ids:
+        assert [it.kind for it in entries(damaged, id_)].count(Kind.ANSWER) == 1
+
+
+# -- what a recorder does ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
+
+
+def test_nobody_waits_for_what_takes_long(
+    damaged: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_OF_QUESTIONS", 0.0)
+    monkeypatch.setattr(module, "_LARGEST_BACKLOG", 0)
+    may_go_on = Event()
+
+    def slowly() -> str | None:
+        assert may_go_on.wait(PATIENCE)
+        return salvage_store(damaged)
+
+    recorder = Recorder(lambda: SqliteStore(damaged), heard, slowly)
+    for n in range(3):
+        recorder.record([chunks("ses_2", n, 2)], sync=True)
+        with pytest.raises(StoreUnavailable, match="until what can be read of it is saved"):
+            recorder.ask(lambda store: store.session("ses_2"))
+    assert len(heard.told) == 1
+    may_go_on.set()
+    recorder.close()
+    assert [words.split()[0] for words in heard.told] == ["not", "the", "recording"]
+    with SqliteStore(damaged) as store:
+        added = list(store.read("ses_2", after=6))
+    assert [entry.seq for entry in added] == list(range(7, 13))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_damage_that_a_question_meets_is_seen_to_before_it_is_answered(
+    store_path: Path, heard: Heard
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(5))
+        store._query("update session set command = 'no JSON' where id = 'ses_3'")  # noqa: SLF001
+    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
+    assert recorder.ask(lambda store: store.session("ses_3")).agent.command == ()
+    assert recorder.ask(lambda store: len(store.sessions(ALL))) == 5
+    recorder.close()
+    assert "5 sessions" in heard.told[1]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_may_pass_or_is_not_ours_is_never_taken_for_damage(
+    store_path: Path, heard: Heard
+) -> None:
+    called: list[str] = []
+
+    def salvage() -> str | None:
+        called.append("salvage")
+        return None
+
+    store_path.mkdir(parents=True)
+    recorder = Recorder(lambda: SqliteStore(store_path, patience=0.01), heard, salvage)
+    recorder.record([chunks("s", 1, 1)], sync=True)
+    store_path.rmdir()
+    with closing(apsw.Connection(str(store_path))) as db:
+        db.execute("create table precious (x)")
+        recorder.record([chunks("s", 2, 1)], sync=True)
+        db.execute("drop table precious; pragma user_version = 9999")
+        recorder.record([chunks("s", 3, 1)], sync=True)
+    store_path.unlink()
+    recorder.record([chunks("s", 4, 1)], sync=True)
+    with closing(apsw.Connection(str(store_path))) as db:
+        db.execute("begin exclusive")
+        recorder.record([chunks("s", 5, 1)], sync=True)
+    recorder.record([chunks("s", 6, 1)], sync=True)
+
+    def no_index(_: object) -> None:
+        raise IndexDamaged("the index")
+
+    with pytest.raises(IndexDamaged):
+        recorder.ask(no_index)
+    recorder.close()
+    assert called == []
+    assert len(entries(store_path, "s")) == 6
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_disk_that_damages_one_store_after_the_other_is_given_up(heard: Heard) -> None:
+    def fail() -> SqliteStore:
+        raise StoreDamaged("damaged")
+
+    recorder = Recorder(fail, heard, lambda: "saved")
+    for n in range(20):
+        recorder.record([chunks("s", n, 1)], sync=True)
+        with pytest.raises(StoreUnavailable):
+            recorder.ask(lambda store: store.session("s"))
+    assert heard.told.count("saved") == 3
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    path = tmp_path_factory.mktemp("original") / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(30))
+        store.write([chunks("ses_5", 1, 1), chunks("ses_6", 1, 1)])
+    return described(path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _restored() -> Iterator[None]:
+    pauses = module._FIRST_PAUSE, module._LONGEST_PAUSE  # noqa: SLF001
+    yield
+    module._FIRST_PAUSE, module._LONGEST_PAUSE = pauses  # noqa: SLF001
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32))
+def test_whatever_is_damaged_recording_goes_on(
+    original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    module._FIRST_PAUSE = module._LONGEST_PAUSE = 0.0  # noqa: SLF001
+    chance, file = chance_of(seed), bytearray(original.files[""])
+    harm = chance.choice(HARMS)
+    for number in chance.sample(range(1, len(file) // PAGE + 1), chance.randint(1, 8)):
+        harm(file, (number - 1) * PAGE, chance)
+    # Where it says whose it is, and of which schema: then it may be another's, or newer.
+    for ours in (slice(60, 64), slice(68, 72)):
+        file[ours] = original.files[""][ours]
+    path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "recording")
+    heard = Heard()
+    recorder = Recorder(lambda: SqliteStore(path), heard, lambda: salvage_store(path))
+    for n in range(3):
+        recorder.record([chunks("ses_3", 1000 + n, 1)], sync=n == 1)
+        try:
+            recorder.ask(lambda store: (store.sessions(ALL), list(store.read("ses_7"))))
+        except SessionNotFound:
+            continue
+    recorder.record([chunks("new", 1, 4)], sync=True)
+    recorder.close()
+    assert not any("could not be recorded" in words or "a fault" in words for words in heard.told)
+    assert len(entries(path, "new")) == 4

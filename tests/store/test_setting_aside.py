@@ -1,0 +1,179 @@
+"""A damaged store is set aside as it is; what is no damaged store of ours is left alone."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event, Thread
+
+import apsw
+import pytest
+from damaging import ALL, Files, chunks, files_beside, fill
+
+from acp import PATIENCE
+from rekindle.errors import StoreDamaged, StoreUnavailable
+from rekindle.store import damage
+from rekindle.store.damage import Report, reports, salvage
+from rekindle.store.examining import Examination
+from rekindle.store.location import open_store
+from rekindle.store.opening import report_path
+from rekindle.store.sqlite import SqliteStore
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers() -> Iterator[None]:
+    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0  # noqa: PTH208
+    yield
+    if before:
+        assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+def damaged(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+    with path.open("r+b") as file:
+        file.write(b"\xff" * 100)
+    return path
+
+
+def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(damage.time, "strftime", lambda *_: "20260102T030405Z")
+    asides: list[Files] = []
+    for _ in range(3):
+        path = damaged(tmp_path)
+        path.chmod(0o644)
+        asides.append({"": path.read_bytes()})
+        assert salvage(path)
+    names = [f"s.db.damaged-20260102T030405Z{end}" for end in ("", "-2", "-3")]
+    assert [Path(it.path).name for it in reports(path)] == names
+    for name, files in zip(names, asides, strict=True):
+        assert files_beside(tmp_path / name) == files
+        for file in (tmp_path / name, tmp_path / f"{name}.json"):
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [it.at_us for it in reports(path)] == [1_767_323_045_000_000] * 3
+    (tmp_path / names[0]).unlink()
+    assert len(reports(path)) == 3
+
+
+def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
+    letter, theirs, ours = tmp_path / "letter", tmp_path / "theirs.db", tmp_path / "s.db"
+    letter.write_bytes(b"Dear all, " * 1000)
+    with closing(apsw.Connection(str(theirs))) as db:
+        db.execute("create table precious (x)")
+        db.execute("insert into precious values (1)")
+    with SqliteStore(ours) as store:
+        fill(store, range(3))
+    before = {it.name: it.read_bytes() for it in (letter, theirs, ours)}
+    assert [salvage(it) for it in (letter, theirs, ours, tmp_path / "none.db")] == [None] * 4
+    assert {it.name: it.read_bytes() for it in (letter, theirs, ours)} == before
+    assert not [it.name for it in tmp_path.iterdir() if ".damaged-" in it.name]
+
+
+def test_a_newer_store_and_one_that_is_busy_are_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+        store._query("create table later (x)")  # noqa: SLF001
+        store._query("pragma user_version = 9999")  # noqa: SLF001
+    before = path.read_bytes()
+    with Examination(path) as examined:
+        assert examined.schema() == 9999
+    assert salvage(path) is None
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("locking_mode", "exclusive")
+        db.execute("begin exclusive")
+        with pytest.raises(StoreUnavailable, match="is locked"):
+            salvage(path)
+    assert path.read_bytes() == before
+
+
+def test_who_is_killed_while_saving_leaves_it_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(damage.Salvager, "settle", die)
+        with pytest.raises(KeyboardInterrupt):
+            salvage(path)
+    assert not path.exists()
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="is not saved yet"):
+            open_store(path, create=create)
+    assert not path.exists()
+    report = salvage(path)
+    assert report
+    assert report.sessions_saved == 3
+    open_store(path).close()
+    assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
+
+
+def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    has_begun, may_go_on = Event(), Event()
+    came: list[Report | None] = []
+
+    def hold_up(_: float) -> None:
+        has_begun.set()
+        assert may_go_on.wait(PATIENCE)
+
+    one = Thread(target=lambda: came.append(salvage(path, tick=hold_up)))
+    other = Thread(target=lambda: came.append(salvage(path)))
+    one.start()
+    assert has_begun.wait(PATIENCE)
+    other.start()
+    other.join(0.2)
+    assert other.is_alive()
+    may_go_on.set()
+    for thread in (one, other):
+        thread.join(PATIENCE)
+    assert came[0] == came[1] == reports(path)[0]
+    assert len(reports(path)) == 1
+
+
+def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    report = salvage(path)
+    assert report
+    assert damage.in_words(report).endswith(
+        ": 3 sessions and 15 entries were saved, and nothing is known to be lost"
+    )
+    report_path(Path(report.path)).write_bytes(b"nonsense")
+    (known,) = reports(path)
+    assert damage.in_words(known).endswith("; what was saved of it is not known")
+
+
+def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = damaged(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(damage.shutil, "disk_usage", lambda _: usage._replace(free=0))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="no room"):
+                salvage(path)
+    assert salvage(path)
+
+
+def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+        report = salvage(path, is_sure=True)
+        assert report
+        aside = files_beside(Path(report.path))
+        for sync in (True, False):
+            with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+                store.write([chunks("ses_1", 1, 1)], sync=sync)
+        assert [it.id for it in store.sessions(ALL)]
+    assert files_beside(Path(report.path)) == aside
+    with SqliteStore(path) as new:
+        assert len(new.sessions(ALL)) == 3
+        new.write([chunks("ses_1", 1, 1)])
