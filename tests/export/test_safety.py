@@ -252,7 +252,7 @@ def test_what_is_spelled_is_as_harmless_as_what_is_written() -> None:
 
 
 def test_what_is_nested_deeply_harms_nobody() -> None:
-    nested = "[" * 900 + "]" * 900
+    nested = "[" * 390 + "]" * 390
     line = f'{{"params":{{"update":{{"sessionUpdate":"tool_call","rawInput":{nested}}}}}}}'
     store = MemoryStore()
     store.write([entry("s", Kind.UPDATE, json.loads(line))])

@@ -224,8 +224,8 @@ class FromClient:
         return message.method in _NEEDING_PARAMS or has_two_names or is_alone
 
     def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:
-        if preface is not None:
-            whole = members(line) or {}
+        whole = members(line) if preface is not None else None
+        if preface is not None and whole is not None:
             params = table(whole.get("params"))
             blocks = rows(params.get("prompt"))
             is_handover = live.needs_handover
