@@ -36,7 +36,6 @@ _BROKEN = [
 ]  # fmt: skip
 _ODD = [None, True, False, [], {}, [[]], [{}], {"a": []}, "", [None], {"": ""}]
 
-_DEEPEST = 10
 _LONG = [Raw(b"[" + b",".join([item] * 100_000) + b"]") for item in (b"0", b"{}", b'"a"', b"[]")]
 _WIDE = Raw(b"{" + b",".join(b'"%d":0' % number for number in range(20_000)) + b"}")
 
@@ -56,17 +55,6 @@ def written(message: object) -> bytes:
 def is_deep(line: bytes) -> bool:
     """Tell whether a line is nested so deeply that it depends on the caller who can read it."""
     return b"[" * 500 in line or b'{"a":' * 500 in line
-
-
-def ids_in(message: object, depth: int = 0) -> list[object]:
-    """Return every id that a message, or a batch of them, has."""
-    match message:
-        case {"id": own}:
-            return [own]
-        case list():
-            return [it for member in message for it in ids_in(member, depth + 1)] if depth < _DEEPEST else []
-        case _:
-            return []
 
 
 def places(message: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -11,11 +11,11 @@ from random import Random
 from msgspec import UNSET, Raw
 
 from fuzz.grammar import SESSIONS, Speaker
-from fuzz.hostile import ids_in, is_deep, mangled, value, written
+from fuzz.hostile import is_deep, mangled, value, written
 from fuzz.ring import Ring
 from fuzz.seeds import scripts
 from rekindle.model import Page, Side
-from rekindle.wire.envelope import decode, encode, peek, request_key, split_batch
+from rekindle.wire.envelope import peek, request_key, split_batch
 
 _OFFERED = ["load", "resume", "list", "close", "delete", "fork", "embedded"]
 _FLAGS = ["strict", "no-handover", "takeover"]
@@ -70,9 +70,10 @@ class Peers(Ring):
         self.take(side, b"\n".join(lines))
 
     def _note(self, side: Side, line: bytes) -> None:
-        for member in split_batch(line):
+        for member in map(peek, split_batch(line)):
             # Nobody keeps count of what is asked or answered in these.
-            self.has_meddled |= {request_key(Raw(encode(it))) for it in ids_in(decode(member))}
+            if member is not None and isinstance(member.id, Raw):
+                self.has_meddled.add(request_key(member.id))
         message = peek(line)
         if message is None or not isinstance(message.id, Raw):
             return

@@ -71,8 +71,9 @@ class FromAgent:
     def _take_unreadable(self, line: bytes) -> None:
         batch = [(member, peek(member)) for member in split_batch(line)]
         if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
-            for member, _ in batch:
-                self.take(member)
+            for member, inner in batch:
+                # A batch in a batch is no message, however deep one looks.
+                self.take(member) if inner is not None else self._desk.tell(member)
             return
         if not batch:
             self._desk.recording.unreadable(Side.AGENT, line)
