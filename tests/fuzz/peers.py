@@ -6,6 +6,7 @@ latest. What nobody has to change arrives as the same bytes. What was recorded c
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from random import Random
 
 from msgspec import UNSET, Raw
@@ -14,6 +15,7 @@ from fuzz.grammar import SESSIONS, Speaker
 from fuzz.hostile import is_deep, mangled, value, written
 from fuzz.ring import Ring
 from fuzz.seeds import scripts
+from rekindle.errors import SessionNotFound
 from rekindle.model import Page, Side
 from rekindle.wire.envelope import peek, request_key, split_batch
 
@@ -280,7 +282,9 @@ def act_out(choices: Random, spite: float) -> Peers:
             if not peers.speaker.is_spiteful():
                 peers.say(_MARKS[mark], said)
         elif mark not in _SPOKEN_BY_US:
-            getattr(peers, f"do_{mark}")(rest)
+            # What it is about may never have come to be.
+            with suppress(SessionNotFound):
+                getattr(peers, f"do_{mark}")(rest)
         if peers.speaker.is_spiteful() and peers.speaker.is_spiteful():
             peers.act()
     peers.finish()
