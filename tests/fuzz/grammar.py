@@ -123,7 +123,7 @@ class Speaker:
             return self.choices.choice([*PATHS, value(self.choices)])
         if name in {"title", "text"}:
             return self.choices.choice([*TEXTS, value(self.choices)])
-        if self.choices.random() < 0.5:  # noqa: PLR2004 - as often as not
+        if self.choices.random() < 0.5:
             return spoiled(self.choices, _copied(self.choices.choice(FIELDS[name])))
         return value(self.choices)
 
@@ -156,7 +156,7 @@ class Speaker:
     def answers(self, request_id: object) -> Json:
         """Return an answer."""
         message: Json = {"jsonrpc": "2.0", "id": request_id}
-        if self.choices.random() < 0.15:  # noqa: PLR2004 - mostly, things go well
+        if self.choices.random() < 0.15:
             error = {"code": self.choices.choice([-32000, -32603, -32002]), "message": "no"}
             message["error"] = value(self.choices) if self.is_spiteful() else error
         if "error" not in message or self.is_spiteful():

@@ -143,7 +143,7 @@ class Peers(Ring):
         """Let the agent end."""
         if self.is_alive:
             self.wont_start = self.choices.choice([None, None, None, "no"])
-            if self.choices.random() < 0.3:  # noqa: PLR2004 - some close their output first
+            if self.choices.random() < 0.3:
                 self.do_silent("")
             self.do_ended(self.choices.choice(["0", "1 oops", "SIGKILL"]))
 
@@ -205,8 +205,8 @@ class Peers(Ring):
             (1, self.wait),
             (1, self.meddle),
         ]
-        acts += [(1, self.end_agent)] * (self.choices.random() < 0.2)  # noqa: PLR2004 - seldom
-        acts += [(1, lambda: self.do_killed(""))] * (self.choices.random() < 0.1)  # noqa: PLR2004 - more so
+        acts += [(1, self.end_agent)] * (self.choices.random() < 0.2)
+        acts += [(1, lambda: self.do_killed(""))] * (self.choices.random() < 0.1)
         weighted = [act for weight, act in acts for _ in range(weight)]
         self.choices.choice(weighted)()
 
@@ -217,10 +217,10 @@ class Peers(Ring):
 
     def greet_each_other(self) -> None:
         """Begin as peers do, mostly."""
-        self.flags = {it for it in _FLAGS if self.choices.random() < 0.15}  # noqa: PLR2004
+        self.flags = {it for it in _FLAGS if self.choices.random() < 0.15}
         self.start()
         self.do_speaks(f"{self.choices.choice([1, 2])} {self.choices.choice([1, 2])}")
-        offered = [it for it in _OFFERED if self.choices.random() < 0.5]  # noqa: PLR2004
+        offered = [it for it in _OFFERED if self.choices.random() < 0.5]
         if not self.speaker.is_spiteful():
             self.do_agent(" ".join(["Fake", *offered]))
         if not self.speaker.is_spiteful():

@@ -147,7 +147,8 @@ def decode(data: bytes | Raw) -> object:
     line = bytes(data)
     value = _decode_leniently(line)
     may_be_deep = line.count(b"[") + line.count(b"{") > _DEEPEST
-    return None if may_be_deep and _is_too_deep(value) else value
+    is_nested = may_be_deep and isinstance(value, dict | list)
+    return None if is_nested and _is_too_deep(cast("object", value)) else value
 
 
 def _decode_leniently(line: bytes) -> object:
@@ -163,17 +164,18 @@ def _decode_leniently(line: bytes) -> object:
 
 
 def _is_too_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST + 1):
-        inner = (it.values() if isinstance(it, dict) else it for it in map(_container, level))
-        level = [part for parts in inner for part in parts if isinstance(part, dict | list)]
+    level = cast("list[dict[str, Any] | list[Any]]", [value])
+    for _ in range(_DEEPEST):
+        # In one go, because there may be very many.
+        level = [
+            part
+            for it in level
+            for part in (it.values() if isinstance(it, dict) else it)
+            if isinstance(part, (dict, list))
+        ]
         if not level:
             return False
     return True
-
-
-def _container(value: object) -> dict[str, object] | list[object]:
-    return cast("dict[str, object] | list[object]", value if isinstance(value, dict | list) else [])
 
 
 def _finite(words: str) -> float | None:
