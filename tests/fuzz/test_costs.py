@@ -14,7 +14,6 @@ import pytest
 from fuzz.ring import Ring
 from rekindle.core.safety import clean, without_controls
 from rekindle.core.transcript import fold
-from rekindle.core.translate.diffs import git_patch
 from rekindle.core.translate.live_v1 import LiveToV1
 from rekindle.export.parts import call_parts
 from rekindle.model import Entry, Kind, Side
@@ -64,18 +63,6 @@ def test_names_that_are_said_again_and_again(ending: bytes) -> None:
     line = b"{" + b'"method":"session/update",' * 40_000 + ending
     with cheaply():
         ring().take(Side.AGENT, line)
-
-
-@pytest.mark.parametrize("lines", [8_000, 40_000])
-def test_texts_that_cannot_be_compared(lines: int) -> None:
-    old = "".join(f"{number % 100}\n" for number in range(lines))
-    new = "".join(f"{number * 7 % 101}\n" for number in range(lines))
-    with cheaply():
-        patch = git_patch("/a", old, new)
-    kept = [line for line in patch.splitlines() if line[:1] in {" ", "-"}][1:]
-    assert len(kept) <= lines
-    added = sum(line.startswith("+") for line in patch.splitlines()) - 1
-    assert added <= lines
 
 
 def test_fences_of_any_length() -> None:

@@ -71,6 +71,10 @@ def test_what_an_agent_is_quoted_with_is_not_obeyed(tmp_path: Path) -> None:
     assert b"\x1b" not in done.stderr
 
 
+def _with_little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
+
+
 def test_a_long_line_is_held_but_once_or_twice(tmp_path: Path) -> None:
     size = 50_000_000
     says = f"import sys; sys.stdout.write('x' * {size} + chr(10)); sys.stdout.flush()"
@@ -79,7 +83,7 @@ def test_a_long_line_is_held_but_once_or_twice(tmp_path: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2),
+        preexec_fn=_with_little_memory,  # noqa: PLW1509 - no threads here
     ) as process:
         out, _ = process.communicate(timeout=PATIENCE)
     assert len(out) == size + 1

@@ -6,7 +6,7 @@ what decides a line's way is decoded on that way; `members` gives the rest on de
 
 import json
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -147,8 +147,7 @@ def decode(data: bytes | Raw) -> object:
     line = bytes(data)
     value = _decode_leniently(line)
     may_be_deep = line.count(b"[") + line.count(b"{") > _DEEPEST
-    is_nested = may_be_deep and isinstance(value, dict | list)
-    return None if is_nested and _is_too_deep(cast("object", value)) else value
+    return None if may_be_deep and _is_too_deep(value) else value
 
 
 def _decode_leniently(line: bytes) -> object:
@@ -164,13 +163,13 @@ def _decode_leniently(line: bytes) -> object:
 
 
 def _is_too_deep(value: object) -> bool:
-    level = cast("list[dict[str, Any] | list[Any]]", [value])
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST):
         # In one go, because there may be very many.
         level = [
             part
             for it in level
-            for part in (it.values() if isinstance(it, dict) else it)
+            for part in cast("Iterable[Any]", it.values() if isinstance(it, dict) else it)
             if isinstance(part, (dict, list))
         ]
         if not level:

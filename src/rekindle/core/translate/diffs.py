@@ -1,5 +1,6 @@
 """A change of a file: version 1 tells both texts, version 2 the paths and a patch."""
 
+from collections import Counter
 from collections.abc import Iterator
 from difflib import Match, SequenceMatcher
 from itertools import accumulate
@@ -92,19 +93,17 @@ class _Matcher(SequenceMatcher[str]):
 
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, before, after)
-        places: dict[str, list[int]] = self.b2j  # pyright: ignore[reportAttributeAccessIssue]
-        work = (1 + len(places.get(line, ())) for line in before)
-        self._work = [0, *accumulate(work)]
+        often = Counter(after)
+        self._work = [0, *accumulate(1 + often[line] for line in before)]
         self._left = min(_LEAST_WORK + _WORK_A_LINE * (len(before) + len(after)), _MOST_WORK)
 
-    def find_longest_match(
-        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
-    ) -> Match:
+    def find_longest_match(self, *within: int) -> Match:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the longest match, if that can still be afforded."""
-        self._left -= self._work[len(self.a) if ahi is None else ahi] - self._work[alo]
+        begin, end, new_begin, _ = within
+        self._left -= self._work[end] - self._work[begin]
         if self._left < 0:
-            return Match(alo, blo, 0)
-        return super().find_longest_match(alo, ahi, blo, bhi)
+            return Match(begin, new_begin, 0)
+        return super().find_longest_match(*within)
 
 
 def _quoted(path: str) -> str:
