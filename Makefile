@@ -9,7 +9,7 @@ STAMP := .venv/.ready
 SDK := tests/sdk/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sdk demo test test-all torture coverage check fix bench interop clean
+.PHONY: help setup sdk demo test test-all torture fuzz coverage check fix bench interop clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
@@ -66,5 +66,13 @@ bench: $(STAMP) ## measure, and write bench/RESULTS.md
 interop: $(STAMP) ## run real agents with a fake model, bare and behind Rekindle; AGENT=name runs one
 	@$(BIN)/python -m interop $(if $(AGENT),"$(AGENT)")
 
+# atheris has wheels for some Pythons and systems only, so it is no part of the development tools.
+SECONDS ?= 300
+fuzz: $(STAMP) ## give any bytes to what reads them, for SECONDS; TARGET=name runs one, FILE=path once more
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group fuzz
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz \
+		$(if $(FILE),"$(TARGET)" "$(FILE)",$(SECONDS) $(if $(TARGET),"$(TARGET)"))
+
 clean: ## remove everything that make made
-	@rm -rf .venv .venvs .interop tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*
+	@rm -rf .venv .venvs .interop .fuzz tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*

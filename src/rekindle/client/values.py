@@ -4,6 +4,7 @@ The form is that of version 2 of the protocol, whichever of them the agent speak
 """
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -170,7 +171,7 @@ def as_items(turns: Iterable[items.Turn]) -> Iterator[Item]:
 
 def as_tool_call(call: items.ToolCall) -> ToolCall:
     """Return a tool call as it is now."""
-    return ToolCall(id=call.id, fields=dict(call.fields), outcome=call.outcome)
+    return ToolCall(id=call.id, fields=_as_it_is_now(call.fields), outcome=call.outcome)
 
 
 def as_plan(plan: items.Plan) -> Plan:
@@ -252,3 +253,9 @@ def as_choices(options: Iterable[object]) -> tuple[Choice, ...]:
         for told in map(table, options)
         if (own_id := text(told.get("optionId"))) is not None
     )
+
+
+def _as_it_is_now(fields: dict[str, Any]) -> dict[str, Any]:
+    """Copy what grows in place when more is told."""
+    grown = {name: copy(fields[name]) for name in ("content", "_meta") if name in fields}
+    return {**fields, **grown}

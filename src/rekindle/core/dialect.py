@@ -122,8 +122,10 @@ def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
 
 
 def request_for_agent(conn: Connection, live: Live | None, line: bytes) -> bytes:
-    """Return a request of the client's in the agent's version."""
-    whole = members(line) or {}
+    """Return a request of the client's in the agent's version; as it is, if it cannot be read."""
+    whole = members(line)
+    if whole is None:
+        return line
     method, params = str(whole.get("method")), table(whole.get("params"))
     if conn.agent.own.protocol == 1:
         method, params = _to_v1(live, method, params)
@@ -157,9 +159,9 @@ def _to_v2(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
 
 def answer_for_client(conn: Connection, live: Live | None, asked: str, line: bytes) -> bytes:
     """Return the agent's answer to a request of the client's, in the client's version."""
-    whole = members(line) or {}
+    whole = members(line)
     is_setting = asked in {methods.SET_MODE, methods.SET_CONFIG_OPTION}
-    if live is None or not is_setting or whole.get("error") is not None:
+    if live is None or not is_setting or whole is None or whole.get("error") is not None:
         return line
     result = table(whole.get("result"))
     if conn.client_protocol > 1:
@@ -181,7 +183,9 @@ def question_for_client(conn: Connection, live: Live | None, line: bytes) -> byt
 
     Also about a session that no client has opened: a sub-agent's may ask, too.
     """
-    whole = members(line) or {}
+    whole = members(line)
+    if whole is None:
+        return line
     params = table(whole.get("params"))
     if conn.client_protocol > 1:
         if live is not None:
@@ -195,7 +199,7 @@ def question_for_client(conn: Connection, live: Live | None, line: bytes) -> byt
 
 def outcome_for_agent(conn: Connection, line: bytes) -> bytes:
     """Return the client's answer to such a question in the agent's version."""
-    whole = members(line) or {}
-    if conn.agent.own.protocol > 1 or whole.get("error") is not None:
+    whole = members(line)
+    if conn.agent.own.protocol > 1 or whole is None or whole.get("error") is not None:
         return line
     return encode({**whole, "result": outcome_to_v1(table(whole.get("result")))})

@@ -71,8 +71,9 @@ class FromAgent:
     def _take_unreadable(self, line: bytes) -> None:
         batch = [(member, peek(member)) for member in split_batch(line)]
         if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
-            for member, _ in batch:
-                self.take(member)
+            for member, inner in batch:
+                # A batch in a batch is no message, however deep one looks.
+                self.take(member) if inner is not None else self._desk.tell(member)
             return
         if not batch:
             self._desk.recording.unreadable(Side.AGENT, line)
@@ -222,14 +223,16 @@ class FromAgent:
 
     def _with_told_id(self, line: bytes) -> bytes:
         """Return what calls a question off with the id under which the client was asked."""
-        whole = members(line) or {}
+        whole = members(line)
+        if whole is None:
+            return line
         params = table(whole.get("params"))
         told_as = self._told_as(Raw(encode(params.get("requestId"))))
         return encode({**whole, "params": {**params, "requestId": told_as}})
 
     def _told_as(self, request_id: Raw) -> Raw:
-        words = f"rekindle-{self._desk.conn.agent.generation}-{bytes(request_id).decode()}"
-        return Raw(encode(words))
+        said = bytes(request_id).decode("utf-8", "backslashreplace")
+        return Raw(encode(f"rekindle-{self._desk.conn.agent.generation}-{said}"))
 
     def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
         desk = self._desk

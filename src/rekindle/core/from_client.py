@@ -58,8 +58,9 @@ class FromClient:
             return
         batch = [(member, peek(member)) for member in split_batch(line)]
         if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
-            for member, _ in batch:
-                self.take(member)
+            for member, inner in batch:
+                # A batch in a batch is no message, however deep one looks.
+                self.take(member) if inner is not None else desk.send(member)
             return
         if line.lstrip().startswith(b"[") and desk.conn.has_version_2:
             # No batches there: one that is to be taken apart must have something in it.
@@ -224,8 +225,8 @@ class FromClient:
         return message.method in _NEEDING_PARAMS or has_two_names or is_alone
 
     def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:
-        if preface is not None:
-            whole = members(line) or {}
+        whole = members(line) if preface is not None else None
+        if preface is not None and whole is not None:
             params = table(whole.get("params"))
             blocks = rows(params.get("prompt"))
             is_handover = live.needs_handover

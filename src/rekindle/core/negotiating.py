@@ -18,13 +18,17 @@ from rekindle.core.translate.greetings import (
     request_to_v2,
 )
 from rekindle.wire import methods
-from rekindle.wire.envelope import UNSUPPORTED_VERSION, encode, members, table
+from rekindle.wire.envelope import INVALID_REQUEST, UNSUPPORTED_VERSION, encode, members, table
 
 SUPPORTED = (1, 2)
 
 
 def initialize(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     """Answer `initialize` in the client's version, whatever the agent speaks."""
+    is_agreed = conn.agent.is_initialized and conn.agent.is_running
+    if is_agreed and (conn.openings or conn.sessions.are_there):
+        # What is open was begun in the versions that were agreed on.
+        raise Refusal(INVALID_REQUEST, "initialize: this connection has sessions open already")
     conn.client_protocol = _asked_for(params)
     session = table(table(params.get("clientCapabilities")).get("session"))
     options = table(session.get("configOptions"))

@@ -52,6 +52,8 @@ _UPDATE_CUT_SHORT = re.compile(
     rb'[^{]*\{[^{]*"method"\s*:\s*"session/update"[^{]*"params"\s*:\s*\{'
     rb'\s*"sessionId"\s*:\s*"([^"\\]{1,200})"'
 )
+# What says the same name over and over would else be looked through as often.
+_LONGEST_BEGINNING = 2000
 
 
 class _Heard(Struct):
@@ -273,7 +275,7 @@ class Recording:
         It is kept if it is the beginning of an update of a session in use. Anything else
         may hold what must not be kept, such as the contents of a file.
         """
-        named = _UPDATE_CUT_SHORT.match(line)
+        named = _UPDATE_CUT_SHORT.match(line, 0, _LONGEST_BEGINNING)
         if named and side is Side.AGENT:
             session_id = named[1].decode("utf-8", "backslashreplace")
             if session_id in self._sessions:

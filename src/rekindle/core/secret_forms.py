@@ -51,7 +51,7 @@ _KEYS = re.compile(
 # In the credentials that can be downloaded, the secret stands beside the id.
 _AWS = re.compile(
     rf"(?:{_begun('AKIA')}|{_begun('ASIA')}|{_begun('ABIA')}|{_begun('ACCA')})"
-    r"([A-Z0-9]{16})(?![A-Za-z0-9_])(?:[\"']?[,;:|\s]{1,5}[\"']?([A-Za-z0-9/+]{40})(?![\w/+]))?"
+    r"([A-Z0-9]{16})(?![A-Z0-9_]{2})(?:[\"']?[,;:|\s]{1,5}[\"']?([A-Za-z0-9/+]{40})(?![\w/+]))?"
 )
 # Class names of style sheets begin like this, too.
 _MADE = re.compile(rf"(?:{_begun('sk-')}|{_begun('xai-')}|{_begun('pplx-')})([\w-]{{20,}})")

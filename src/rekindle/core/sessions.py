@@ -107,6 +107,11 @@ class Sessions:
         self._early: dict[str, list[bytes]] = {}
         self._abandoned: set[str] = set()
 
+    @property
+    def are_there(self) -> bool:
+        """Whether any session is in use."""
+        return bool(self._by_id)
+
     def get(self, session_id: str | None) -> Live | None:
         """Return the session that the client calls so."""
         return self._by_id.get(session_id) if session_id is not None else None

@@ -14,7 +14,8 @@ _BEGINNING = re.compile(
     rb'\{[^{}]*"method":"session/update"[^{}]*"params":\{[^{}]*"sessionId":"([^"\\]*)"[^{}]*'
     rb'"update":\{"sessionUpdate":"([^"\\]*)"'
 )
-
+# What says the same name over and over would else be looked through as often.
+_LONGEST_BEGINNING = 2000
 
 _ID = b'"messageId":'
 _GIVEN_ID = _ID + b'"'
@@ -58,7 +59,7 @@ class Streak:
         The method, the session and the kind must stand in this order, with nothing nested
         between them. An agent that writes otherwise is only slower.
         """
-        beginning = _BEGINNING.match(line)
+        beginning = _BEGINNING.match(line, 0, _LONGEST_BEGINNING)
         if beginning is None or beginning.groups() != (session_id.encode(), kind.encode()):
             return None
         kept = beginning[0]
@@ -66,7 +67,7 @@ class Streak:
         seen = None if is_hidden else seen
         if as_said is line:
             return cls(kept, kept, seen, must_have_ids=must_have_ids)
-        said = _BEGINNING.match(as_said)
+        said = _BEGINNING.match(as_said, 0, _LONGEST_BEGINNING)
         return None if said is None else cls(said[0], kept, seen, must_have_ids=must_have_ids)
 
     def covers(self, lines: bytes) -> int:

@@ -11,7 +11,7 @@ an end was cut off, or is still going on.
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -325,7 +325,12 @@ class Transcript:
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
         call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
-        call.fields["content"] = [*rows(call.fields.get("content")), update.get("content")]
+        known = call.fields.get("content")
+        if isinstance(known, list):
+            # There may be very many, so that nothing is copied.
+            cast("list[Any]", known).append(update.get("content"))
+        else:
+            call.fields["content"] = [update.get("content")]
 
     def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
         told = table(update.get("plan"))
@@ -358,8 +363,10 @@ class Transcript:
 
     def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
         # What an information leaves out stays as it was; all other kinds tell the whole.
-        known = self.state.get(kind, {}) if kind == methods.SESSION_INFO_UPDATE else {}
-        self.state[kind] = {**known, **update}
+        if kind == methods.SESSION_INFO_UPDATE:
+            self.state.setdefault(kind, {}).update(update)
+        else:
+            self.state[kind] = update
         if kind == "config_option_update":
             self._take_mode_of(update.get("configOptions"))
         if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
@@ -473,12 +480,19 @@ def _says(one: Message | None, other: Message) -> bool:
 
 
 def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any]:
-    """Return `_meta` with what is said of it anew."""
+    """Put into `_meta` what is said of it anew, and return it: nothing is copied, as above."""
     if entry.protocol == 1:
-        return {**known, **table(told)}
+        known.update(table(told))
+        return known
     # From version 2 on null removes: a name, or all there is.
-    both = {} if told is None else {**known, **table(told)}
-    return {name: value for name, value in both.items() if value is not None}
+    if told is None:
+        known.clear()
+    for name, value in table(told).items():
+        if value is None:
+            known.pop(name, None)
+        else:
+            known[name] = value
+    return known
 
 
 def _key(entry: Entry) -> Hashable:

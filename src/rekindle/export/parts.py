@@ -22,7 +22,7 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What can be shown as a picture; not SVG, which can do more than be seen."""
 # To compare takes long where both texts are: who has a whole file changed wants to see it there.
 _MOST_TO_COMPARE = 200_000
-_FENCED = re.compile(r"\s*(`{3,})([\w+-]*)\n(.*?)\n?\1\s*", re.DOTALL)
+_FENCED = re.compile(r"\s*(`{3,40})([\w+-]*)\n(.*?)\n?\1\s*", re.DOTALL)
 _MARKS = {
     "completed": "✓",
     "failed": "✗",

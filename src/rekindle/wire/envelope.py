@@ -6,7 +6,7 @@ what decides a line's way is decoded on that way; `members` gives the rest on de
 
 import json
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -26,6 +26,7 @@ REQUEST_CANCELLED = -32800
 
 # RecursionError: a line may be nested deeper than Python can follow. UnicodeDecodeError:
 # a name that we read may be invalid UTF-8.
+_DEEPEST = 400
 _UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -138,16 +139,42 @@ def members(line: bytes | Raw) -> dict[str, Any] | None:
 
 
 def decode(data: bytes | Raw) -> object:
-    """Decode JSON, as well as its bytes allow; None when it is not JSON at all."""
+    """Decode JSON, as well as its bytes allow; None when it is not JSON at all.
+
+    What is nested too deeply is none either: whoever goes through it, or writes it again, stands
+    deeper on the stack than we do here.
+    """
+    line = bytes(data)
+    value = _decode_leniently(line)
+    may_be_deep = line.count(b"[") + line.count(b"{") > _DEEPEST
+    return None if may_be_deep and _is_too_deep(value) else value
+
+
+def _decode_leniently(line: bytes) -> object:
     try:
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(line)
     except _UNREADABLE:
         pass
     try:
-        words = bytes(data).decode("utf-8", "replace")
+        words = line.decode("utf-8", "replace")
         return json.loads(words, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_too_deep(value: object) -> bool:
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(_DEEPEST):
+        # In one go, because there may be very many.
+        level = [
+            part
+            for it in level
+            for part in cast("Iterable[Any]", it.values() if isinstance(it, dict) else it)
+            if isinstance(part, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _finite(words: str) -> float | None:

@@ -1,4 +1,8 @@
-"""Changing as little of a line as must be changed."""
+"""Changing as little of a line as must be changed.
+
+A line whose frame can be read and whose whole cannot, because it is nested too deeply or has a
+number that is none, stays as it is: better that than a line that says nothing.
+"""
 
 import re
 from collections.abc import Container
@@ -20,16 +24,17 @@ def with_session_id(line: bytes, old: str, new: str) -> bytes:
     """
     pattern = rb'("sessionId"\s*:\s*)' + re.escape(encode(old))
     changed, count = re.subn(pattern, lambda found: found[1] + encode(new), line)
-    if count == 1:
+    message = members(line) if count != 1 else None
+    if message is None:
         return changed
-    message = members(line) or {}
     params = {**table(message.get("params")), "sessionId": new}
     return encode({**message, "params": params})
 
 
 def with_id(line: bytes, request_id: Raw) -> bytes:
     """Return a request or an answer with another id; the rest as it was."""
-    return encode({**(members(line) or {}), "id": request_id})
+    message = members(line)
+    return line if message is None else encode({**message, "id": request_id})
 
 
 def with_new_ids(line: bytes, taken: Container[str], suffix: str) -> bytes:

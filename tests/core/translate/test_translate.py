@@ -1,5 +1,7 @@
 """Each thing from version 1 to version 2 and back: tables of what becomes of what."""
 
+import time
+from difflib import unified_diff
 from typing import Any
 
 import pytest
@@ -394,3 +396,23 @@ def test_answers_of_agents() -> None:
 
 def test_options_whose_type_is_no_name_are_not_known() -> None:
     assert options_to_v1([{"configId": "o", "type": []}], with_booleans=True) == []
+
+
+def test_a_patch_has_a_hunk_for_each_place() -> None:
+    old = "".join(f"{number}\n" for number in range(40))
+    new = old.replace("3\n4\n", "3\n").replace("30\n", "x\n")
+    expected = unified_diff(old.splitlines(True), new.splitlines(True), "/a", "/a")  # noqa: FBT003
+    assert git_patch("/a", old, new) == f"diff --git /a /a\n{''.join(expected)}"
+    assert git_patch("/a", old, new).count("\n@@ ") == 2
+
+
+def test_texts_that_are_too_alike_to_compare_are_replaced() -> None:
+    old = [f"{number % 100}" for number in range(8_000)]
+    new = [f"{number * 7 % 101}" for number in range(8_000)]
+    before = time.process_time()
+    patch = git_patch("/a", "\n".join(old) + "\n", "\n".join(new) + "\n").splitlines()[3:]
+    # In seconds of the processor: it would else take minutes, and with more lines never end.
+    assert time.process_time() - before < 10
+    said = [line for line in patch if line[:1] in {"-", " ", "+"}]
+    assert [line[1:] for line in said if line[0] != "+"] == old
+    assert [line[1:] for line in said if line[0] != "-"] == new

@@ -1,7 +1,9 @@
 """A change of a file: version 1 tells both texts, version 2 the paths and a patch."""
 
+from collections import Counter
 from collections.abc import Iterator
-from difflib import unified_diff
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
 from typing import Any
 
 from rekindle.wire.envelope import rows, table, text
@@ -9,6 +11,11 @@ from rekindle.wire.envelope import rows, table, text
 Json = dict[str, Any]
 
 GIT_PATCH = "git_patch"
+
+# In lines that are compared with lines.
+_LEAST_WORK = 100_000
+_WORK_A_LINE = 500
+_MOST_WORK = 5_000_000
 
 
 def diff_to_v2(part: Json) -> Json:
@@ -47,11 +54,56 @@ def git_patch(path: str, old: str | None, new: str) -> str:
         lines.append("new file mode 100644\n")
     source = "/dev/null" if old is None else f"{name}{mark}"
     before, after = (old or "").splitlines(keepends=True), new.splitlines(keepends=True)
-    for line in unified_diff(before, after, source, f"{name}{mark}"):
+    for line in _compared(before, after, source, f"{name}{mark}"):
         lines.append(line if line.endswith("\n") else f"{line}\n")
         if not line.endswith("\n"):
             lines.append("\\ No newline at end of file\n")
     return "".join(lines)
+
+
+def _compared(before: list[str], after: list[str], source: str, target: str) -> Iterator[str]:
+    """Yield the lines of a unified diff, as `difflib.unified_diff` does, but in bounded time."""
+    groups = _Matcher(before, after).get_grouped_opcodes()
+    for number, group in enumerate(groups):
+        if number == 0:
+            yield from (f"--- {source}\n", f"+++ {target}\n")
+        _, low, _, new_low, _ = group[0]
+        _, _, high, _, new_high = group[-1]
+        yield f"@@ -{_range(low, high)} +{_range(new_low, new_high)} @@\n"
+        for tag, begin, end, new_begin, new_end in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in before[begin:end])
+            else:
+                yield from (f"-{line}" for line in before[begin:end])
+                yield from (f"+{line}" for line in after[new_begin:new_end])
+
+
+def _range(low: int, high: int) -> str:
+    count = high - low
+    if count == 1:
+        return f"{low + 1}"
+    return f"{low if count == 0 else low + 1},{count}"
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Gives up where lines repeat so often that to compare them all would never end.
+
+    What is not compared has been replaced as a whole, which is as true.
+    """
+
+    def __init__(self, before: list[str], after: list[str]) -> None:
+        super().__init__(None, before, after)
+        often = Counter(after)
+        self._work = [0, *accumulate(1 + often[line] for line in before)]
+        self._left = min(_LEAST_WORK + _WORK_A_LINE * (len(before) + len(after)), _MOST_WORK)
+
+    def find_longest_match(self, *within: int) -> Match:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the longest match, if that can still be afforded."""
+        begin, end, new_begin, _ = within
+        self._left -= self._work[end] - self._work[begin]
+        if self._left < 0:
+            return Match(begin, new_begin, 0)
+        return super().find_longest_match(*within)
 
 
 def _quoted(path: str) -> str:

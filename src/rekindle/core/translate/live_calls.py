@@ -20,15 +20,20 @@ Json = dict[str, Any]
 
 _LEAST_NEWS = 4096
 _TOLD_FREELY = 8192
+_MOST_TERMINALS = 16
+"""Of a call: what further ones put out is told with the next word about it."""
 _MOST_KEPT = 8 << 20
 _NO_OUTPUT = "[no output]"
 _NOT_KEPT = "[what this showed is in the record: load the session again to see it]"
 
 
 class _Call(Struct):
+    number: int
     content: list[Any] = []
+    terminals: dict[str, None] = {}
+    """Those that it shows."""
     size: int = 0
-    """How much of it there is, but for terminals."""
+    """How much of it there is, but for what terminals have put out."""
     changes: int = 0
     told_size: int = 0
     told_changes: int = 0
@@ -48,6 +53,8 @@ class CallsToV1:
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
         self._terminals: dict[str, _Terminal] = {}
+        self._touched: set[str] = set()
+        """The calls of which something was said in this turn."""
         self._kept: dict[str, int] = {}
         """How much each call keeps of terminals that have ended."""
         self._passed: list[bytes] = []
@@ -60,7 +67,7 @@ class CallsToV1:
         self._read()
         call_id, call, is_new = self._known(rest)
         if "content" in rest:
-            call.content, call.size = [], 0
+            call.content, call.terminals, call.size = [], {}, 0
             for part in rows(rest["content"]):
                 self._add(call_id, call, part)
             call.changes += 1
@@ -108,16 +115,20 @@ class CallsToV1:
     def end_turn(self) -> list[Json]:
         """Tell what is yet to be told, and let go of terminals that have ended."""
         self._read()
+        touched = sorted(
+            ((name, self._calls[name]) for name in self._touched), key=lambda it: it[1].number
+        )
+        self._touched.clear()
         late = [
             self._told(call_id, call, {"content": call.content}, is_new=False)
-            for call_id, call in self._calls.items()
+            for call_id, call in touched
             if self._is_late(call)
         ]
         for name in [name for name, it in self._terminals.items() if it.has_ended]:
             for call_id in self._terminals[name].calls:
                 self._keep_as_text(call_id, name)
             del self._terminals[name]
-        for call in self._calls.values():
+        for _, call in touched:
             call.told_changes = self._changes(call)
         return late
 
@@ -134,14 +145,19 @@ class CallsToV1:
     def _known(self, rest: Json) -> tuple[str, _Call, bool]:
         call_id = text(rest.get("toolCallId")) or ""
         is_new = call_id not in self._calls
-        return call_id, self._calls.setdefault(call_id, _Call()), is_new
+        if is_new:
+            self._calls[call_id] = _Call(len(self._calls))
+        self._touched.add(call_id)
+        return call_id, self._calls[call_id], is_new
 
     def _add(self, call_id: str, call: _Call, part: object) -> None:
         call.content.append(part)
         call.changes += 1
         shown = _terminals_in([part])
-        call.size += 0 if shown else len(encode(part))
-        for terminal_id in shown:
+        has_room = len(call.terminals) < _MOST_TERMINALS
+        call.size += 0 if shown and has_room else len(encode(part))
+        for terminal_id in shown if has_room else []:
+            call.terminals[terminal_id] = None
             self._terminal(terminal_id).calls.add(call_id)
 
     def _told(self, call_id: str, call: _Call, rest: Json, *, is_new: bool) -> Json:
@@ -179,11 +195,11 @@ class CallsToV1:
         terminal = self._terminals.get(terminal_id)
         if terminal is None:
             terminal = self._terminals[terminal_id] = _Terminal()
+        self._touched |= terminal.calls
         return terminal
 
     def _terminals_of(self, call: _Call) -> list[_Terminal]:
-        names = _terminals_in(call.content)
-        return [self._terminals[name] for name in names if name in self._terminals]
+        return [self._terminals[name] for name in call.terminals if name in self._terminals]
 
     def _keep_as_text(self, call_id: str, terminal_id: str) -> None:
         """Keep of a terminal what a call shows, as far as there is room."""

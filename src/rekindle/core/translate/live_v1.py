@@ -4,6 +4,7 @@ Version 1 can only add to what was said. Where a version 2 agent takes something
 is told the new as a message of its own; when the session is loaded again, all is as it should be.
 """
 
+from itertools import groupby
 from typing import Any
 
 from rekindle.core.translate.blocks import block_to_v1
@@ -183,10 +184,10 @@ def _rest_of(blocks: list[Any], said: list[Any]) -> list[Any] | None:
 def _joined(blocks: list[Any]) -> list[Json]:
     """Join neighbouring plain texts."""
     result: list[Json] = []
-    for block in map(table, blocks):
-        last = result[-1] if result else {}
-        if block.keys() == last.keys() == {"type", "text"}:
-            result[-1] = {"type": "text", "text": f"{last['text']}{block['text']}"}
-        else:
-            result.append(block)
+    for is_plain, group in groupby(map(table, blocks), lambda it: it.keys() == {"type", "text"}):
+        same = list(group)
+        if is_plain and len(same) > 1:
+            words = "".join(str(block["text"]) for block in same)
+            same = [{"type": "text", "text": words}]
+        result += same
     return result

@@ -1,0 +1,36 @@
+"""An agent that says anything: what a number stands for, in the notation of `tests/fuzz`."""
+
+import random
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
+
+from fuzz.grammar import Speaker  # noqa: E402 - found only now
+from rekindle.model import Side  # noqa: E402
+from rekindle.wire.envelope import UNSET, encode, peek  # noqa: E402
+
+
+def main(seed: int, protocol: int) -> None:
+    """Answer what is asked, mostly, and say other things as well."""
+    speaker = Speaker(random.Random(seed), 0.2)  # noqa: S311 - chance is wanted
+    out = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        message = peek(line)
+        if message is None or message.method is UNSET or message.id is UNSET:
+            continue
+        said = [speaker.quotes(Side.AGENT) for _ in range(3)]
+        said.append(speaker.says({"method": "session/update", "params": {
+            "sessionId": "s1", "update": speaker.update()}}))  # fmt: skip
+        if message.method == "initialize":
+            said.append(encode({"id": message.id, "result": {"protocolVersion": protocol}}))
+        elif message.method == "session/new":
+            said.append(encode({"id": message.id, "result": {"sessionId": "s1"}}))
+        else:
+            said.append(speaker.says(speaker.answers(message.id)))
+        out.write(b"\n".join(said) + b"\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,77 @@
+"""A relay, a store, and nobody who forgives: looks at all that the relay does."""
+
+import msgspec
+
+from playbook import Playbook
+from rekindle.core.replay import as_line, replay
+from rekindle.core.replay_v2 import replay_v2
+from rekindle.core.step import Step
+from rekindle.core.transcript import fold
+from rekindle.model import Page, Side
+
+_AMPLIFIED = 200
+_AMPLE = 4_000_000
+
+
+class Ring(Playbook):
+    """A playbook for lines of any bytes."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.heard: dict[Side, list[bytes]] = {Side.CLIENT: [], Side.AGENT: []}
+        """What each side got, since it was last looked at."""
+        super().__init__()
+
+    def receive(self, side: Side, lines: list[str]) -> None:
+        """Let the relay receive lines of a script."""
+        self.take(side, "\n".join(lines).encode("utf-8", "surrogatepass"))
+
+    def take(self, side: Side, data: bytes) -> None:
+        """Let the relay receive what one read brings."""
+        self.now += 1
+        self.received += len(data)
+        self.write_down(self.relay.receive(side, data, self.now), [])
+
+    def write_down(self, step: Step, received: list[bytes]) -> None:
+        """Carry a step out, and what its questions lead to."""
+        del received
+        steps = [step]
+        size = 0
+        while steps:
+            step = steps.pop()
+            size += self._look_at(step)
+            self.wake_us = step.wake_us
+            answers = [
+                self.relay.answer(it.flow, self.answers.to(it.question), self.now)
+                for it in step.questions[:1]
+            ]
+            # One after the other: what follows from an answer may change the next.
+            later = step.questions[1:]
+            steps += [Step(questions=later)] if later else []
+            steps += answers
+        assert size <= _AMPLIFIED * self.received + _AMPLE, f"{size} bytes of {self.received}"
+
+    def _look_at(self, step: Step) -> int:
+        faults = [it for it in step.complaints if "fault in Rekindle" in it.text]
+        assert not faults, faults
+        # What cannot be written as UTF-8, no store could take.
+        msgspec.json.encode(step.changes)
+        if not self.record.is_lost:
+            self.record.store.write(step.changes)
+        for side in Side:
+            for lines in step.to(side):
+                for line in lines.split(b"\n"):
+                    self.heard[side].append(line)
+                    self.sent(side, line)
+        return sum(map(len, step.to_client)) + sum(map(len, step.to_agent))
+
+    def look_at_record(self) -> None:
+        """See that all that was recorded can be told again, in either version."""
+        store = self.record.store
+        every = Page(limit=1_000_000, with_archived=True, with_strays=True)
+        for session_id in [session.id for session in store.sessions(every)]:
+            whole = fold(store.read(session_id))
+            for update in replay(whole, title="T"):
+                as_line(session_id, update)
+            for update in replay_v2(whole.turns, whole):
+                as_line(session_id, update)

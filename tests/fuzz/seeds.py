@@ -1,0 +1,73 @@
+"""What fuzzers begin with: the conversations of the golden transcripts, as they are now."""
+
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from exported import packed
+from recorded import answered, asked, opened, told
+from rekindle.model import Kind, Side
+from rekindle.store.memory import MemoryStore
+
+TRANSCRIPTS = Path(__file__).parents[1] / "core" / "transcripts"
+_SIDES = {"c": Side.CLIENT, "a": Side.AGENT}
+
+
+@cache
+def scripts() -> list[str]:
+    """Return the transcripts."""
+    return [path.read_text(encoding="utf-8") for path in sorted(TRANSCRIPTS.glob("*.txt"))]
+
+
+@cache
+def lines(side: Side) -> list[bytes]:
+    """Return every line that a side says in them."""
+    marks = {f"{mark}{how} " for mark, it in _SIDES.items() if it is side for how in ">+"}
+    said = [line for script in scripts() for line in script.splitlines()]
+    return sorted({line[3:].encode() for line in said if line[:3] in marks})
+
+
+def corpus(target: str) -> list[bytes]:
+    """Return what a target may begin with: made of the transcripts, as it reads its bytes."""
+    match target:
+        case "framing" | "envelope" | "secrets":
+            return [*lines(Side.CLIENT), *lines(Side.AGENT)]
+        case "record" | "documents":
+            return [_as_entries(script) for script in scripts()]
+        case "lines":
+            return [bytes([pair]) + _as_lines(script) for script in scripts() for pair in range(4)]
+        case "bundle":
+            return [_a_bundle()]
+        case _:
+            return [Random(seed).randbytes(2000) for seed in range(100)]
+
+
+def _said(script: str) -> list[tuple[Side, bytes]]:
+    said = [line for line in script.splitlines() if line[1:3] in {"> ", "+ "}]
+    return [(_SIDES[line[0]], line[3:].encode()) for line in said if line[0] in _SIDES]
+
+
+def _as_lines(script: str) -> bytes:
+    return b"\n".join((b"c" if side is Side.CLIENT else b"a") + it for side, it in _said(script))
+
+
+def _as_entries(script: str) -> bytes:
+    """Return what was said as entries: of the kind that fits, as far as that can be told."""
+    fitting = {b"session/prompt": Kind.PROMPT, b"session/update": Kind.UPDATE}
+    fitting |= {b"request_permission": Kind.PERMISSION, b'"outcome"': Kind.OUTCOME}
+    kinds = [
+        next((kind for words, kind in fitting.items() if words in line), Kind.ANSWER)
+        for _, line in _said(script)
+    ]
+    version = b"\1" if "speaks 2 2" in script or "speaks 1 2" in script else b"\0"
+    return b"\n".join(
+        bytes([list(Kind).index(kind)]) + version + line
+        for kind, (_, line) in zip(kinds, _said(script), strict=True)
+    )
+
+
+def _a_bundle() -> bytes:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
+    store.write([opened("s2"), asked("s2", "Bye")])
+    return packed(store, "s1", "s2")

@@ -1,0 +1,173 @@
+"""Commands over a store that somebody hostile has filled: they show it, and do nothing else."""
+
+import io
+import random
+from pathlib import Path
+
+import pytest
+
+from fuzz.hostile import PATHS, TEXTS
+from fuzz.peers import converse
+from fuzz.targets import stretch_of
+from harmless import STYLE, UNSEEN, check
+from recorded import NOW, answered, asked, entry, told
+from rekindle.cli import main
+from rekindle.model import AgentIdentity, Change, Kind, Opened, Page, Titled, TitleSource
+from rekindle.store.sqlite import SqliteStore
+from terminals import run, terminal
+
+MUCH = 10_000
+FORMATS = ("markdown", "html", "json", "acp", "bundle")
+
+
+def hostile_session(session_id: str, words: str) -> list[Change]:
+    agent = AgentIdentity(name=words[:200], version=words[:200], command=(words[:200], "--x"))
+    call = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": words,
+        "title": words,
+        "kind": words,
+        "status": words,
+        "rawInput": {words[:50]: words},
+        "locations": [{"path": words}],
+        "content": [{"type": "diff", "path": words, "oldText": words, "newText": f"x{words}"}],
+    }
+    return [
+        Opened(session_id=session_id, at_us=NOW, agent=agent, cwd=f"/{words[:200]}"),
+        Titled(session_id=session_id, at_us=NOW, source=TitleSource.AGENT, title=words[:500]),
+        asked(session_id, f"needle {words}"),
+        told(session_id, words),
+        entry(session_id, Kind.UPDATE, {"params": {"update": call}}),
+        answered(session_id),
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a store in a folder of its own, and nothing else."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "home").mkdir()
+    (folder / "out").mkdir()
+    with SqliteStore(folder / "store" / "s.db") as store:
+        for number, session_id in enumerate(PATHS):
+            store.write(hostile_session(session_id, TEXTS[number % len(TEXTS)]))
+        for words in TEXTS[:20]:
+            store.write(hostile_session(f"x{words[:300]}", words[:3000]))
+        for seed in range(3):
+            # What passes through the relay is kept as it was said.
+            peers = converse(random.Random(seed), 0.3, 60)
+            for session in peers.record.store.sessions(Page(limit=100, with_strays=True)):
+                name = f"relay-{seed}-{session.id}"[:300]
+                said = peers.record.store.read(session.id)
+                store.write([stretch_of(name, it) for it in said if len(it.line) < MUCH])
+    return folder
+
+
+def every_id(folder: Path) -> list[str]:
+    with SqliteStore(folder / "store" / "s.db", create=False) as store:
+        return [it.id for it in store.sessions(Page(limit=1000, with_strays=True))]
+
+
+def files(folder: Path) -> set[str]:
+    """Return all files that are there, but for those of the store."""
+    beside = (it for it in folder.rglob("*") if not it.name.startswith("s.db"))
+    return {str(it.relative_to(folder)) for it in beside if it.parent.name != "s.db.live"}
+
+
+def in_pipe(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return what a command prints; it is to end well, and not by a fault."""
+    code = main([words[0], "--store", str(folder / "store" / "s.db"), *words[1:]])
+    printed = capsys.readouterr()
+    assert code in {0, 1}, printed.err
+    assert not UNSEEN.search(printed.err)
+    return printed.out
+
+
+@pytest.fixture(autouse=True)
+def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder / "home")
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "home"))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"], ["list", "--json"], ["list", "--all"], ["search", "needle"], ["stats"],
+        ["search", "needle", "--json"], ["stats", "--json"], ["doctor"], ["doctor", "--json"],
+        ["prune", "--older-than", "1d", "--dry-run"], ["reindex"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_lists_sessions(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    before = files(folder)
+    assert not UNSEEN.search(in_pipe(folder, capsys, *words))
+    assert files(folder) == before
+
+
+def test_what_shows_a_session(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(folder)
+    for session_id in every_id(folder):
+        shown = in_pipe(folder, capsys, "show", "--tools", "--thoughts", "--", session_id)
+        assert not UNSEEN.search(shown)
+        assert not UNSEEN.search(in_pipe(folder, capsys, "show", "--json", "--", session_id))
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_exported_is_in_the_file_that_was_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    before = files(folder)
+    out = folder / "out" / name
+    for session_id in every_id(folder):
+        in_pipe(
+            folder, capsys,
+            "export", "--format", name, "--force", "-o", str(out), "--", session_id,
+        )  # fmt: skip
+        assert files(folder) == {*before, f"out/{name}"}
+        assert out.stat().st_mode & 0o777 == 0o600
+        if name == "html":
+            check(out.read_text(encoding="utf-8"))
+        elif name != "bundle":
+            assert not UNSEEN.search(out.read_text(encoding="utf-8"))
+    out.unlink()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["list"], ["search", "needle"], ["stats"], ["doctor"], ["show", "--tools", "--", "$(id)"]],
+    ids=lambda it: it[0],
+)
+def test_on_a_terminal_nothing_of_it_is_obeyed(folder: Path, words: list[str]) -> None:
+    store = str(folder / "store" / "s.db")
+    home = str(folder / "home")
+    with terminal(words[0], "--store", store, *words[1:], HOME=home, PAGER="cat") as opened:
+        assert opened.end() in {0, 1}
+        shown = opened.shown
+    # Our own are colours, and what replaces the line of a progress bar.
+    ours = STYLE.sub("", shown).replace("\r\x1b[2K", "").replace("\x1b[K", "").replace("\r", "")
+    assert not UNSEEN.search(ours), UNSEEN.findall(ours)
+
+
+def test_ids_and_titles_are_words_to_whoever_completes_them(folder: Path) -> None:
+    store = str(folder / "store" / "s.db")
+    done = run("completion", "bash", REKINDLE_STORE=store)
+    assert done.returncode == 0
+    assert not UNSEEN.search(done.stdout)
+
+
+def test_all_in_a_bundle_go_to_another_store_and_nowhere_else(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files(folder)
+    out = str(folder / "out" / "all")
+    in_pipe(folder, capsys, "export", "--format", "bundle", "--all", "-o", out)
+    other = str(folder / "out" / "s.db")
+    assert main(["import", "--store", other, out]) == 0
+    assert not UNSEEN.search(capsys.readouterr().out)
+    assert files(folder) == {*before, "out/all"}
+    Path(out).unlink()

@@ -1,0 +1,89 @@
+"""Spiteful peers of a real `rekindle run`: it lives as long as they do, and records."""
+
+import json
+import random
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from acp import PATIENCE, REKINDLE
+from fuzz.grammar import Speaker
+from harmless import UNSEEN
+from rekindle.model import Page, Side
+from rekindle.store.sqlite import SqliteStore
+from terminals import run
+
+AGENT = Path(__file__).parents[1] / "agents" / "spiteful.py"
+NEW = {"id": "new", "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
+
+
+def said_by_client(seed: int, protocol: int) -> bytes:
+    """Return all that a client says."""
+    speaker = Speaker(random.Random(seed), 0.2)
+    greeting = {"id": 0, "method": "initialize", "params": {"protocolVersion": protocol}}
+    lines = [json.dumps(it).encode() for it in (greeting, NEW)]
+    lines += [speaker.says(speaker.asks(Side.CLIENT, number)) for number in range(40)]
+    lines += [speaker.quotes(Side.CLIENT) for _ in range(20)]
+    return b"\n".join(line for line in lines if b'"initialize"' not in line or line == lines[0])
+
+
+@pytest.mark.parametrize(("client", "agent"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    seed = random.SystemRandom().getrandbits(32)
+    command = (sys.executable, str(AGENT), str(seed), str(agent))
+    done = subprocess.run(
+        [*REKINDLE, "run", "--store", str(store), "--grace", "15", "--", *command],
+        input=said_by_client(seed, client) + b"\n",
+        capture_output=True,
+        timeout=PATIENCE * 3,
+        check=False,
+        cwd=tmp_path,
+    )
+    words = done.stderr.decode("utf-8", "replace")
+    again = f"seed {seed}, versions {client} and {agent}: {words[-2000:]}"
+    for sign in ("Traceback", "fault in Rekindle", "cannot be recorded"):
+        assert sign not in words, again
+    assert done.returncode == 0, again
+    assert {it.name for it in tmp_path.iterdir()} <= {"s.db", "s.db.lock", "s.db.live"}, again
+    with SqliteStore(store, create=False) as opened:
+        pages = (Page(with_strays=True), Page(with_strays=True, deleted=True))
+        ids = [session.id for page in pages for session in opened.sessions(page)]
+    assert ids, again
+    shown = run("show", "--store", store, "--", ids[0])
+    assert (shown.returncode, UNSEEN.findall(shown.stdout)) == (0, []), again
+
+
+def test_what_an_agent_is_quoted_with_is_not_obeyed(tmp_path: Path) -> None:
+    says = r"print('\x1b]0;owned\x07', flush=True); import sys; sys.stdin.read()"
+    done = subprocess.run(
+        [*REKINDLE, "run", "--strict", "--store", str(tmp_path / "s.db"), "--",
+         sys.executable, "-c", says],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )  # fmt: skip
+    assert b"x1b]0;owned" in done.stderr
+    assert b"\x1b" not in done.stderr
+
+
+def _with_little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))
+
+
+def test_a_long_line_is_held_but_once_or_twice(tmp_path: Path) -> None:
+    size = 50_000_000
+    says = f"import sys; sys.stdout.write('x' * {size} + chr(10)); sys.stdout.flush()"
+    with subprocess.Popen(
+        [*REKINDLE, "run", "--store", str(tmp_path / "s.db"), "--", sys.executable, "-c", says],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=_with_little_memory,  # noqa: PLW1509 - no threads here
+    ) as process:
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert len(out) == size + 1

@@ -1,0 +1,167 @@
+"""What docs/security.md states, as far as no other test holds it, and that each test is there."""
+
+import ast
+import gzip
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from acp import PATIENCE, REKINDLE
+from exported import filled, packed, taken
+from recorded import answered, asked, opened, told
+from rekindle.errors import BadBundle
+from rekindle.store import spool
+from rekindle.store.memory import MemoryStore
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+METACHARACTERS = ["$(touch pwned)", "`touch pwned`", "; touch pwned", "| cat", "*", "~", "&", "a b"]
+
+
+def test_every_test_that_the_page_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
+    assert len(named) > 10
+    for path, name in named:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert f"def {name}" in text, (path, name)
+
+
+def test_every_file_is_private_with_no_umask_at_all(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        home = tmp_path / "home"
+        home.mkdir()
+        store = home / "deep" / "er" / "s.db"
+        environ = {**os.environ, "REKINDLE_STORE": str(store), "HOME": str(home)}
+        with subprocess.Popen(
+            [*REKINDLE, "run", "--log", str(home / "log"), "--", *REKINDLE, "example-agent"],
+            env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stdin
+            assert process.stdout
+            for number, (method, params) in enumerate(
+                [
+                    ("initialize", {"protocolVersion": 1}),
+                    ("session/new", {"cwd": "/", "mcpServers": []}),
+                ]
+            ):
+                request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+                while json.loads(answer := process.stdout.readline()).get("id") != number:
+                    pass
+            session = json.loads(answer)["result"]["sessionId"]
+            # While it runs, all files of the store are there.
+            for words in (["search", "x"], ["export", "-o", str(home / "out.md"), "--", session]):
+                subprocess.run([*REKINDLE, *words], env=environ, timeout=PATIENCE, check=False,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+            modes = {
+                str(it.relative_to(home)): stat.S_IMODE(it.stat().st_mode) for it in home.rglob("*")
+            }
+            process.stdin.close()
+            process.wait(PATIENCE)
+    finally:
+        os.umask(umask)
+    kinds = {"log", "out.md", "deep/er/s.db", "deep/er/s.db-wal", "deep/er/s.db.lock"}
+    assert kinds | {"deep/er/s.db.index", "deep/er/s.db.live"} <= modes.keys()
+    folders = {"deep", "deep/er", "deep/er/s.db.live"}
+    assert {name: f"{mode:o}" for name, mode in modes.items()} == {
+        name: "700" if name in folders else "600" for name in modes
+    }
+
+
+def test_no_shell_comes_between_us_and_an_agent(tmp_path: Path) -> None:
+    says = "import json, sys; json.dump(sys.argv[1:], open('words', 'w'))"
+    subprocess.run(
+        [*REKINDLE, "run", "--store", "s.db", "--", sys.executable, "-c", says, *METACHARACTERS],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert json.loads((tmp_path / "words").read_text()) == METACHARACTERS
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_nothing_in_the_code_starts_a_shell() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                assert name not in {"os.system", "os.popen", "subprocess.getoutput"}, path
+                assert "create_subprocess_shell" not in name, path
+                assert not any(it.arg == "shell" for it in node.keywords), path
+
+
+# -- bundles of somebody hostile ------------------------------------------------------------
+
+
+def store_with_a_session() -> MemoryStore:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
+    return store
+
+
+def signed(lines: list[dict[str, object]]) -> bytes:
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    sessions = sum(line.get("type") == "session" for line in lines)
+    entries = sum(line.get("type") == "entry" for line in lines)
+    end = {"type": "end", "sessions": sessions, "entries": entries}
+    return body + json.dumps({**end, "sha256": sha256(body).hexdigest()}).encode() + b"\n"
+
+
+def forged(session: dict[str, object], *more: dict[str, object]) -> bytes:
+    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    own["session"] |= session
+    return signed([head, own, entry, *more])
+
+
+def forger() -> MemoryStore:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "Forged")])
+    return store
+
+
+@pytest.mark.parametrize("own_id", ["s1", "../../s1", "/etc/passwd", "s1\x00", "s1/../s1", "s1~x"])
+def test_a_bundle_changes_no_session_that_is_here(own_id: str) -> None:
+    store = store_with_a_session()
+    before = (store.session("s1"), list(store.read("s1")), store.titles("s1"))
+    (merged,) = taken(store, forged({"id": own_id, "titles": {"user": "Mine"}}))
+    assert merged.session_id != "s1"
+    assert (store.session("s1"), list(store.read("s1")), store.titles("s1")) == before
+
+
+def test_a_bundle_that_has_an_id_twice_has_two_sessions() -> None:
+    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    other = {**entry, "line": entry["line"].replace("Forged", "Other")}
+    store = MemoryStore()
+    first, second = taken(store, signed([head, own, entry, own, other]))
+    assert first.session_id != second.session_id
+    assert len(list(store.read(first.session_id))) == 1
+
+
+@pytest.mark.parametrize("seq", [-1, 0, 2, 2**70, "1", None, 1.5])
+def test_entries_are_numbered_from_one_on_or_refused(seq: object) -> None:
+    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    store = store_with_a_session()
+    with pytest.raises(BadBundle):
+        taken(store, signed([head, own, {**entry, "seq": seq}]))
+
+
+def test_what_swells_when_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
+    assert len(bomb) < 100_000
+    monkeypatch.setattr(spool, "LONGEST_LINE", 1_000_000)
+    with pytest.raises(BadBundle, match="a line without an end"):
+        filled(bomb)
+    monkeypatch.setattr(spool, "_MOST_BYTES", 1000)
+    with pytest.raises(BadBundle, match="too large"):
+        filled(forged({"cwd": "/" + "x" * 2000}))
