@@ -19,6 +19,7 @@ indexed again by whoever searches next.
 """
 
 import json
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -67,6 +68,7 @@ _ORPHANS = """
     )
 """
 
+_PAUSE = 0.005
 _UNWRITABLE = (OSError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.FullError)
 
 _Values = Sequence[object] | Mapping[str, object]
@@ -238,7 +240,7 @@ def _open_for_writing(path: Path, *, anew: bool, patience: float) -> Database:
         if anew or _is_unusable(db, path):
             _empty(db)
         if db.pragma("user_version") != _VERSION:
-            _make(db)
+            _make(db, patience)
         db.pragma("secure_delete", 1)
         db.pragma("synchronous", "normal")
     except BaseException:
@@ -271,8 +273,8 @@ def _empty(db: Database) -> None:
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
 
 
-def _make(db: Database) -> None:
-    db.pragma("journal_mode", "wal")
+def _make(db: Database, patience: float) -> None:
+    _use_a_log(db, patience)
     db.execute("begin immediate")
     # Another may have been here in between, and had the same to do.
     if db.pragma("user_version") != _VERSION:
@@ -280,6 +282,20 @@ def _make(db: Database) -> None:
         db.pragma("application_id", _APPLICATION_ID)
         db.pragma("user_version", _VERSION)
     db.execute("commit")
+
+
+def _use_a_log(db: Database, patience: float) -> None:
+    """Change to WAL, for which SQLite needs the file alone, and does not wait by itself."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            db.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
 
 
 def _attach(db: Database, store: Path) -> None:
