@@ -77,17 +77,18 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
     assert (shown.returncode, UNSEEN.findall(shown.stdout)) == (0, []), again
 
 
-def test_what_an_agent_is_quoted_with_is_not_obeyed(tmp_path: Path) -> None:
-    says = r"print('\x1b]0;owned\x07', flush=True); import sys; sys.stdin.read()"
+def test_what_is_quoted_of_either_side_is_not_obeyed(tmp_path: Path) -> None:
+    says = r"print('\x1b]0;agent\x07', flush=True); import sys; sys.stdin.read()"
     done = subprocess.run(
         [*REKINDLE, "run", "--strict", "--store", str(tmp_path / "s.db"), "--",
          sys.executable, "-c", says],
-        stdin=subprocess.DEVNULL,
+        input=b'{"jsonrpc":"2.0","id":1,"method":"session/\\u001b]0;client\\u0007","params":{}}\n',
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )  # fmt: skip
-    assert b"x1b]0;owned" in done.stderr
+    assert b"x1b]0;agent" in done.stderr
+    assert b"x1b]0;client" in done.stderr
     assert b"\x1b" not in done.stderr
 
 

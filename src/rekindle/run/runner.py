@@ -109,7 +109,7 @@ class Runner:
             _queue(step.to(side), sink, is_terminated=side is not unterminated)
         for complaint in step.complaints:
             # Stderr may be a terminal, which must not obey what anybody says.
-            self._log.tell(complaint.text, quote=spelled_out(complaint.quote))
+            self._log.tell(spelled_out(complaint.text), quote=spelled_out(complaint.quote))
         wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._events.put(None)
