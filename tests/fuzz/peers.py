@@ -235,7 +235,7 @@ class Peers(Ring):
             line = b'{"params":{"x":[1.0,"\\u0041"]} ,  "method":"_%s/note"}' % str(side).encode()
             self.heard[side.peer].clear()
             self.take(side, line)
-            assert self.heard[side.peer] == [line]
+            assert line in self.heard[side.peer]
 
     def let_time_pass(self) -> None:
         """Wait for as long as the relay waits for anything."""
@@ -248,6 +248,8 @@ class Peers(Ring):
 
     def finish(self) -> None:
         """Let the agent end for good, and see that nothing is owed any more."""
+        if self.is_alive and "strict" not in self.flags:
+            self.pass_by()
         for _ in range(3):
             # A flow may start another agent, but not for ever.
             self.wont_start = "no"

@@ -127,7 +127,7 @@ def test_a_message_of_many_pieces_that_is_then_said_whole() -> None:
 def test_batches_in_batches() -> None:
     prompt = b'{"id":1,"method":"session/prompt","params":{"sessionId":"s1","prompt":[]}}'
     line = prompt
-    for _ in range(300):
+    for _ in range(480):
         line = b"[" + prompt + b"," + line + b"]"
     with cheaply():
         made = ring()

@@ -1,33 +1,54 @@
 """Spiteful peers of a real `rekindle run`: it lives as long as they do, and records."""
 
-import json
 import random
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from msgspec import Raw
 
 from acp import PATIENCE, REKINDLE
 from fuzz.grammar import Speaker
 from harmless import UNSEEN
 from rekindle.model import Page, Side
 from rekindle.store.sqlite import SqliteStore
+from rekindle.wire.envelope import encode, peek
 from terminals import run
 
 AGENT = Path(__file__).parents[1] / "agents" / "spiteful.py"
 NEW = {"id": "new", "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
 
 
-def said_by_client(seed: int, protocol: int) -> bytes:
-    """Return all that a client says."""
+def spite_of_client(seed: int) -> bytes:
+    """Return what a client says when it has a session."""
     speaker = Speaker(random.Random(seed), 0.2)
-    greeting = {"id": 0, "method": "initialize", "params": {"protocolVersion": protocol}}
-    lines = [json.dumps(it).encode() for it in (greeting, NEW)]
-    lines += [speaker.says(speaker.asks(Side.CLIENT, number)) for number in range(40)]
-    lines += [speaker.quotes(Side.CLIENT) for _ in range(20)]
-    return b"\n".join(line for line in lines if b'"initialize"' not in line or line == lines[0])
+    lines = [speaker.says(speaker.asks(Side.CLIENT, number)) for number in range(40)]
+    return b"\n".join([*lines, *(speaker.quotes(Side.CLIENT) for _ in range(20))]) + b"\n"
+
+
+def talk(process: "subprocess.Popen[bytes]", seed: int, protocol: int) -> str:
+    """Let a client greet, open a session, and forget itself; return what is on stderr."""
+    watchdog = Timer(3 * PATIENCE, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdin
+        assert process.stdout
+        greeting = {"id": 0, "method": "initialize", "params": {"protocolVersion": protocol}}
+        for request in (greeting, NEW):
+            process.stdin.write(encode(request) + b"\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                answer = peek(line)
+                is_answer = answer is not None and isinstance(answer.id, Raw)
+                if is_answer and bytes(answer.id) == encode(request["id"]):
+                    break
+        _, words = process.communicate(spite_of_client(seed))
+        return words.decode("utf-8", "replace")
+    finally:
+        watchdog.cancel()
 
 
 @pytest.mark.parametrize(("client", "agent"), [(1, 1), (1, 2), (2, 1), (2, 2)])
@@ -35,19 +56,18 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
     store = tmp_path / "s.db"
     seed = random.SystemRandom().getrandbits(32)
     command = (sys.executable, str(AGENT), str(seed), str(agent))
-    done = subprocess.run(
+    with subprocess.Popen(
         [*REKINDLE, "run", "--store", str(store), "--grace", "15", "--", *command],
-        input=said_by_client(seed, client) + b"\n",
-        capture_output=True,
-        timeout=PATIENCE * 3,
-        check=False,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         cwd=tmp_path,
-    )
-    words = done.stderr.decode("utf-8", "replace")
+    ) as process:
+        words = talk(process, seed, client)
     again = f"seed {seed}, versions {client} and {agent}: {words[-2000:]}"
     for sign in ("Traceback", "fault in Rekindle", "cannot be recorded"):
         assert sign not in words, again
-    assert done.returncode == 0, again
+    assert process.returncode == 0, again
     assert {it.name for it in tmp_path.iterdir()} <= {"s.db", "s.db.lock", "s.db.live"}, again
     with SqliteStore(store, create=False) as opened:
         pages = (Page(with_strays=True), Page(with_strays=True, deleted=True))
@@ -57,17 +77,18 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
     assert (shown.returncode, UNSEEN.findall(shown.stdout)) == (0, []), again
 
 
-def test_what_an_agent_is_quoted_with_is_not_obeyed(tmp_path: Path) -> None:
-    says = r"print('\x1b]0;owned\x07', flush=True); import sys; sys.stdin.read()"
+def test_what_is_quoted_of_either_side_is_not_obeyed(tmp_path: Path) -> None:
+    says = r"print('\x1b]0;agent\x07', flush=True); import sys; sys.stdin.read()"
     done = subprocess.run(
         [*REKINDLE, "run", "--strict", "--store", str(tmp_path / "s.db"), "--",
          sys.executable, "-c", says],
-        stdin=subprocess.DEVNULL,
+        input=b'{"jsonrpc":"2.0","id":1,"method":"session/\\u001b]0;client\\u0007","params":{}}\n',
         capture_output=True,
         timeout=PATIENCE,
         check=False,
     )  # fmt: skip
-    assert b"x1b]0;owned" in done.stderr
+    assert b"x1b]0;agent" in done.stderr
+    assert b"x1b]0;client" in done.stderr
     assert b"\x1b" not in done.stderr
 
 

@@ -11,7 +11,7 @@ an end was cut off, or is still going on.
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, cast
+from typing import Any
 
 from msgspec import UNSET
 
@@ -325,12 +325,9 @@ class Transcript:
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
         call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
-        known = call.fields.get("content")
-        if isinstance(known, list):
-            # There may be very many, so that nothing is copied.
-            cast("list[Any]", known).append(update.get("content"))
-        else:
-            call.fields["content"] = [update.get("content")]
+        # There may be very many, so that nothing is copied.
+        call.fields["content"] = known = rows(call.fields.get("content"))
+        known.append(update.get("content"))
 
     def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
         told = table(update.get("plan"))
@@ -363,10 +360,9 @@ class Transcript:
 
     def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
         # What an information leaves out stays as it was; all other kinds tell the whole.
-        if kind == methods.SESSION_INFO_UPDATE:
-            self.state.setdefault(kind, {}).update(update)
-        else:
-            self.state[kind] = update
+        known = self.state.get(kind) if kind == methods.SESSION_INFO_UPDATE else None
+        self.state[kind] = known = {} if known is None else known
+        known.update(update)
         if kind == "config_option_update":
             self._take_mode_of(update.get("configOptions"))
         if kind == methods.STATE_UPDATE and update.get("state") == "idle" and self.turns:
@@ -444,8 +440,6 @@ _ROLES = {
     "agent_thought": Role.THOUGHT,
     "agent_thought_chunk": Role.THOUGHT,
 }
-
-
 _ROLES_OF_CHUNKS = {kind: role for kind, role in _ROLES.items() if kind.endswith("_chunk")}
 
 
@@ -481,17 +475,11 @@ def _says(one: Message | None, other: Message) -> bool:
 
 def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any]:
     """Put into `_meta` what is said of it anew, and return it: nothing is copied, as above."""
-    if entry.protocol == 1:
-        known.update(table(told))
-        return known
-    # From version 2 on null removes: a name, or all there is.
-    if told is None:
-        known.clear()
-    for name, value in table(told).items():
-        if value is None:
-            known.pop(name, None)
-        else:
-            known[name] = value
+    known.update(table(told))
+    if entry.protocol > 1:
+        # From version 2 on null removes: a name, or all there is.
+        for name in [*known] if told is None else [it for it in table(told) if known[it] is None]:
+            del known[name]
     return known
 
 

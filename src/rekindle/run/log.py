@@ -11,7 +11,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import BinaryIO, Self
 
-from rekindle.core.safety import spelled_out
 from rekindle.errors import UsageError
 
 STDERR = 2
@@ -49,8 +48,7 @@ class Log:
     def tell(self, text: str, *, quote: str = "") -> None:
         """Tell the user, and the log; what was said in the conversation only to the user."""
         self.note(text)
-        # Stderr may be a terminal, which must not obey what anybody says.
-        shown = f"{text}: {spelled_out(quote)}" if quote else text
+        shown = f"{text}: {quote}" if quote else text
         if self._waiting.qsize() < _MOST_WAITING:
             self._waiting.put(f"rekindle: {shown}\n".encode("utf-8", "replace"))
         if self._teller is None or not self._teller.is_alive():
