@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
@@ -94,6 +95,24 @@ class Client:
             pieces.append(self._read(_READ))
             tail = (tail + pieces[-1])[-_READ:]
         return b"".join(pieces)
+
+    def send(self, method: str, params: object) -> int:
+        """Send a request; return its id."""
+        self._request(method, params)
+        return self._requests
+
+    def ask_for(self, session_id: str, text: str) -> int:
+        """Send a prompt to a session; return the id of the request."""
+        self.session_id = session_id
+        self._prompt(text)
+        return self._requests
+
+    def each_line(self) -> Iterator[bytes]:
+        """Yield the lines that come, one by one and without their ends."""
+        begun = b""
+        while True:
+            *whole, begun = (begun + self._read(_READ)).split(b"\n")
+            yield from whole
 
     def receive_turn(self, text: str) -> bytes:
         """Have a turn in any version; return all that came of it."""
