@@ -151,6 +151,11 @@ def test_of_many_sessions_the_right_ones_are_found(store: SqliteStore, path: Pat
     store.write(changes)
     assert len(found(path, "word", cwd="/few", limit=1000)) == 100
     assert len(found(path, "word", cwd="/many", limit=1000)) == 600
+    assert len(found(path, "wor*", cwd="/many", limit=1000)) == 600
+    # Of a word that is in many of them, the latest are enough.
+    assert len(found(path, "word", cwd="/many", limit=50)) == 50
+    store.write([asked("s1", "rare", NOW + 1)])
+    assert found(path, "rare", cwd="/many") == [("s1", 2)]
 
 
 # Letters and digits of which also an old Unicode knows that they are some.

@@ -196,8 +196,7 @@ class Runner:
                 continue
             if not has_tidied:
                 with self._lock:
-                    self._recorder.tidy(_now_us())
-                has_tidied = True
+                    has_tidied = self._recorder.tidy(_now_us())
 
     def _see_to_its_end(
         self, link: Link, patience: Patience | None, grace: float, *, is_ending: bool

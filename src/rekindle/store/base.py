@@ -140,8 +140,11 @@ class Store(Protocol):
         """
         ...
 
-    def deleted(self, before_us: int) -> list[str]:
-        """Return the sessions that were deleted before then, and are not purged."""
+    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
+        """Return the sessions that were deleted before then, and are not purged.
+
+        Those that were deleted first come first; a negative `limit` is none.
+        """
         ...
 
     def weigh(self, session_ids: Sequence[str]) -> int:

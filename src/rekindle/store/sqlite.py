@@ -260,9 +260,9 @@ class SqliteStore:
         with self._mutex, translated(self._path):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def deleted(self, before_us: int) -> list[str]:
+    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
         """Return what was deleted."""
-        return sorted(row[0] for row in self._query(statements.DELETED, (before_us,)))
+        return [row[0] for row in self._query(statements.DELETED, (before_us, limit))]
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
