@@ -80,7 +80,7 @@ class Runner:
             for lines, is_terminated in read_lines(STDIN):
                 self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
                 self._link.sink.flush(wait=True)
-                self._to_client.flush_aside()
+                self._to_client.flush_aside_or_wait()
         finally:
             with self._lock:
                 self._has_client_left = True
@@ -90,7 +90,7 @@ class Runner:
     def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
         self._receive(Side.AGENT, lines, is_terminated=is_terminated)
         self._to_client.flush(wait=True)
-        self._link.sink.flush_aside()
+        self._link.sink.flush_aside_or_wait()
 
     def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
@@ -248,8 +248,8 @@ class Runner:
         self._events.put(None)
 
     def _is_client_gone_unseen(self, link: Link) -> bool:
-        """Tell whether the client has left while we wait for the agent to read its input."""
-        return link.sink.is_writing and has_hung_up(STDIN)
+        """Tell whether the client has left while we wait for a peer to read."""
+        return (link.sink.is_writing or self._to_client.is_full) and has_hung_up(STDIN)
 
     def _wait_for_client(self) -> None:
         """Let the client read what is left, unless nobody is waited for."""
