@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -54,7 +54,14 @@ class Client:
         if b"end_turn" not in answer or any(b"session_info_update" not in line for line in rest):
             raise WrongResult(f"not what a first turn brings: {data!r}")
 
-    def stream(self, what: str, count: int, *, is_flushed: bool = False) -> Came:
+    def stream(
+        self,
+        what: str,
+        count: int,
+        *,
+        is_flushed: bool = False,
+        before_reading: Callable[[], None] = lambda: None,
+    ) -> Came:
         """Have updates streamed, each flushed or not; return when they came."""
         period = lines.stream(what, self.session_id)
         size = len(period[0])
@@ -64,6 +71,7 @@ class Client:
         total = count * size
         got = 0
         self._prompt(f"stream {what} {count} {is_flushed:d}")
+        before_reading()
         came = [(perf_counter(), 0.0)]
         while got < total:
             data = self._read(min(_READ, total - got))

@@ -1,4 +1,4 @@
-"""What a store costs as it fills: to list, open, load and search, and to throw a part of it away."""
+"""What a store costs as it fills: to list, open, load and search, and to throw parts away."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +22,8 @@ from rekindle.store.searching import Wanted, search
 from rekindle.store.sqlite import SqliteStore
 from setups import connected
 
+FEWEST = 1_000
+"""With fewer there are no full pages."""
 FIXED = 50_000
 """How many entries the session has that is loaded, however full the store is."""
 QUERIES = {
@@ -61,13 +63,13 @@ def throw_away(store: Path, size: int, parts: dict[str, int]) -> Iterator[tuple[
 
     Meanwhile a session is recorded, and the longest that a chunk of it took is told.
     """
-    yield "stats", _beside(store, "stats")
-    yield "doctor", _beside(store, "doctor")
+    yield "`stats`", _beside(store, "stats")
+    yield "`doctor`", _beside(store, "doctor")
     for name, part in parts.items():
-        how = ("--now",) if "for good" in name else ()
+        how = ("--now",) if "--now" in name else ()
         size -= part
         yield name, _beside(store, "prune", "--keep", str(size), "--yes", *how)
-    yield "compact", _beside(store, "compact")
+    yield "`compact`", _beside(store, "compact")
 
 
 def _cost(store: Path, size: int) -> Figures:
@@ -99,7 +101,12 @@ def _opened(store: Path) -> Figures:
         begin = perf_counter()
         growing.replayed(client, FIXED)
         taken = perf_counter() - begin
-    return {"start_ms": median(starts), "list_ms": median(pages), "load_s": taken}
+    return {
+        "start_ms": median(starts),
+        "list_ms": median(pages),
+        "load_s": taken,
+        "load_ms": taken * 1000,
+    }
 
 
 def _searched(store: Path, size: int) -> Figures:

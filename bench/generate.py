@@ -11,6 +11,7 @@ import lines
 from rekindle.model import (
     AgentIdentity,
     Change,
+    Holder,
     Kind,
     Opened,
     Side,
@@ -75,6 +76,11 @@ def crowd(db: SqliteStore, begin: int, end: int, padding: int) -> None:
     for start in range(begin, end, _SESSIONS_A_COMMIT):
         numbers = range(start, min(start + _SESSIONS_A_COMMIT, end))
         db.write(list(chain.from_iterable(_session(n, words, padding) for n in numbers)))
+        # Each has been driven by somebody who is gone.
+        holder = Holder(token=f"gone-{start}", pid=start, host="here")
+        for number in numbers:
+            db.claim(session_name(number), holder)
+        db.release(holder)
 
 
 def session_name(number: int) -> str:
@@ -119,7 +125,7 @@ def _chunks(at_us: int, begin: int, end: int) -> Iterator[Stretch]:
     for start in range(begin, end, _CHUNKS_A_READ):
         numbers = range(start, min(start + _CHUNKS_A_READ, end))
         data = b"\n".join(_CHUNK % number for number in numbers)
-        yield _entry(LONG, Side.AGENT, Kind.UPDATE, at_us, data, count=len(numbers))
+        yield _entry(LONG, Kind.UPDATE, at_us, data, count=len(numbers))
 
 
 def _text(number: int) -> str:
@@ -141,20 +147,21 @@ def _content(words: str) -> dict[str, str]:
 def _prompt(name: str, at_us: int, asked: str) -> Stretch:
     params = {"sessionId": name, "prompt": [_content(asked)]}
     line = lines.encode(id=1, method="session/prompt", params=params)
-    return _entry(name, Side.CLIENT, Kind.PROMPT, at_us, line[:-1])
+    return _entry(name, Kind.PROMPT, at_us, line[:-1])
 
 
 def _update(name: str, at_us: int, **update: object) -> Stretch:
     line = lines.encode(method="session/update", params={"sessionId": name, "update": update})
-    return _entry(name, Side.AGENT, Kind.UPDATE, at_us, line[:-1])
+    return _entry(name, Kind.UPDATE, at_us, line[:-1])
 
 
 def _answer(name: str, at_us: int) -> Stretch:
     line = lines.encode(id=1, result={"stopReason": "end_turn"})
-    return _entry(name, Side.AGENT, Kind.ANSWER, at_us, line[:-1])
+    return _entry(name, Kind.ANSWER, at_us, line[:-1])
 
 
-def _entry(name: str, side: Side, kind: Kind, at_us: int, data: bytes, count: int = 1) -> Stretch:
+def _entry(name: str, kind: Kind, at_us: int, data: bytes, count: int = 1) -> Stretch:
+    side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
     return Stretch(session_id=name, side=side, kind=kind, at_us=at_us, data=data, count=count)
 
 

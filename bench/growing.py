@@ -1,4 +1,4 @@
-"""What a session costs as it grows: to go on with it, to load it, to look at its end, to export it."""
+"""What a session costs as it grows: to go on, to load it, to look at its end, to export it."""
 
 import json
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from memory import held_mb
 from rekindle.store.sqlite import SqliteStore
 from setups import connected
 
+SHORTEST = generate.ENTRIES_A_TURN
 _PATIENCE = 1800.0
-_STREAMED = 100_000
 _PER = 100_000
 
 Figures = dict[str, float]
@@ -48,7 +48,7 @@ def _lengthen(store: Path, begin: int, end: int) -> Figures:
 
 
 def _load(store: Path, length: int) -> Figures:
-    """Load the session and go on with it, without leaving anything of that in the store."""
+    """Load the session; return how long it takes, and how much memory."""
     with connected("rekindle", store, _PATIENCE) as connection:
         client = connection.client
         client.initialize()
@@ -60,6 +60,7 @@ def _load(store: Path, length: int) -> Figures:
         return {
             "load_s": taken,
             "load_per": taken * _PER / length,
+            "loaded": length / taken,
             "first_s": first - begin,
             "load_mb": held.get("peak", held["resident"]) - idle,
             "updates": updates,

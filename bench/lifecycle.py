@@ -53,7 +53,7 @@ def list_pages(_: str, store: Path, sessions: int) -> Figures:
 
 
 def slowest_page_ms(db: SqliteStore, cwd: str, middle_us: int) -> float:
-    """Return how long the slowest page takes: of all or of one folder, the first or a middle one."""
+    """Return how long the slowest page takes: of all or one folder, the first or a middle one."""
     pages = [
         Page(cwd=folder, before=before, limit=51)
         for folder in (None, cwd)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,4 +87,4 @@ class Talk:
 def count_files(pid: int) -> int:
     """Return how many descriptors a process has open; 0 where the system does not tell."""
     folder = Path(f"/proc/{pid}/fd")
-    return len(os.listdir(folder)) if folder.exists() else 0
+    return len(list(folder.iterdir())) if folder.exists() else 0

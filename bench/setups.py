@@ -40,6 +40,7 @@ class Connection:
 
     client: Client
     pid: int
+    to_agent: int
 
 
 @contextmanager
@@ -52,7 +53,8 @@ def connected(setup: str, store: Path, patience: float = _PATIENCE) -> Iterator[
         watchdog.start()
         try:
             to_agent, from_agent = processes[0].stdin, processes[-1].stdout
-            yield Connection(Client(to_agent.fileno(), from_agent.fileno()), processes[0].pid)
+            client = Client(to_agent.fileno(), from_agent.fileno())
+            yield Connection(client, processes[0].pid, to_agent.fileno())
             to_agent.close()
             codes = [process.wait(_PATIENCE_FOR_END) for process in processes]
         except (WrongResult, OSError) as error:

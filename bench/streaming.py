@@ -16,7 +16,7 @@ from memory import held_mb
 from paced import Talk, count_files
 from setups import connected
 
-_PROCESSES = 8
+PROCESSES = 8
 _LOOKS = 60
 _SECONDS_A_TURN = 10.0
 _LONGEST_READING = 20.0
@@ -38,35 +38,37 @@ class Look:
     """Whether somebody was reading a snapshot."""
 
 
-def stream(store: Path, sessions: int, rate: int, seconds: float) -> tuple[Figures, list[Look]]:
+def stream(store: Path, sessions: int, rate: int, seconds: float) -> Figures:
     """Let them stream; in the middle, somebody else reads one snapshot for a while."""
     with ExitStack() as stack:
         connections = [
             stack.enter_context(connected("paced", store, seconds + _PATIENCE))
-            for _ in range(_PROCESSES)
+            for _ in range(PROCESSES)
         ]
         talks = [Talk(connection.client) for connection in connections]
         for number, talk in enumerate(talks):
-            talk.open(len(range(number, sessions, _PROCESSES)))
+            talk.open(len(range(number, sessions, PROCESSES)))
         begin = time.monotonic()
 
         def is_over() -> bool:
             return time.monotonic() >= begin + seconds
 
-        with ThreadPoolExecutor(_PROCESSES) as threads:
+        with ThreadPoolExecutor(PROCESSES) as threads:
             turns = min(_SECONDS_A_TURN, seconds / 4)
             work = [threads.submit(talk.stream, is_over, rate, turns) for talk in talks]
             looks: list[Look] = []
             pids = [connection.pid for connection in connections]
             for until, is_read in _parts(seconds):
                 with _reading(store, is_wanted=is_read):
-                    looks += _look(store, pids, begin, until, seconds / _LOOKS, is_read=is_read)
+                    while time.monotonic() < begin + until:
+                        time.sleep(min(seconds / _LOOKS, max(0, begin + until - time.monotonic())))
+                        looks.append(_look(store, pids, time.monotonic() - begin, is_read=is_read))
             wait(work)
             for done in work:
                 done.result()
     for talk in talks:
         talk.check(store)
-    return _figures(talks, looks, seconds), looks
+    return _figures(talks, looks, seconds)
 
 
 def _parts(seconds: float) -> tuple[tuple[float, bool], ...]:
@@ -87,22 +89,14 @@ def _reading(store: Path, *, is_wanted: bool) -> Iterator[None]:
         db.close()
 
 
-def _look(
-    store: Path, pids: list[int], begin: float, until: float, apart: float, *, is_read: bool
-) -> Iterator[Look]:
-    log = store.with_name(store.name + "-wal")
-    while True:
-        left = begin + until - time.monotonic()
-        time.sleep(min(apart, max(0.0, left)))
-        yield Look(
-            seconds=time.monotonic() - begin,
-            mb=max(held_mb(pid)["resident"] for pid in pids),
-            files=max(map(count_files, pids)),
-            log_mb=log.stat().st_size / _MB,
-            is_read=is_read,
-        )
-        if left <= apart:
-            return
+def _look(store: Path, pids: list[int], seconds: float, *, is_read: bool) -> Look:
+    return Look(
+        seconds=seconds,
+        mb=max(held_mb(pid)["resident"] for pid in pids),
+        files=max(map(count_files, pids)),
+        log_mb=store.with_name(store.name + "-wal").stat().st_size / _MB,
+        is_read=is_read,
+    )
 
 
 def _figures(talks: list[Talk], looks: list[Look], seconds: float) -> Figures:
@@ -124,4 +118,5 @@ def _figures(talks: list[Talk], looks: list[Look], seconds: float) -> Figures:
         "log": max(it.log_mb for it in looks[:reading]),
         "log_read": max(it.log_mb for it in looks if it.is_read),
         "log_after": looks[-1].log_mb,
+        "reading": _parts(seconds)[1][0] - _parts(seconds)[0][0],
     }
