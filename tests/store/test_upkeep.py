@@ -370,3 +370,18 @@ def test_looking_for_living_holders_looks_at_no_lease_that_is_over(tmp_path: Pat
     assert plan_of(path, leases.ALL) == "SCAN lease USING INDEX lease_by_token"
     plan = plan_of(path, leases.DROP, "t", None)
     assert plan == "SEARCH lease USING INDEX lease_by_token (token=?)"
+
+
+def test_a_large_store_is_not_written_anew_while_somebody_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.store.upkeep.LARGEST_WAITED_FOR", 1)
+    path = tmp_path / "s.db"
+    holder = Holder(token="t", pid=7, host="here")  # noqa: S106 - no password
+    with SqliteStore(path) as recording, SqliteStore(path) as other:
+        recording.write([Opened(session_id="s", at_us=1, cwd="/p")])
+        recording.claim("s", holder)
+        with pytest.raises(StoreUnavailable, match="process 7 on here is recording"):
+            other.scrub(lambda: None)
+        recording.release(holder)
+        other.scrub(lambda: None)

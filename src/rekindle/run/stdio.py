@@ -105,7 +105,7 @@ class Sink:
             self._writer.start()
 
     def flush_aside_or_wait(self) -> None:
-        """Do the same, but wait if it is too much: the caller then reads nothing that adds to it."""
+        """Do the same, but wait if it is too much: the caller reads nothing more meanwhile."""
         if self.is_full:
             self.flush(wait=True)
         else:

@@ -136,7 +136,7 @@ class Store(Protocol):
         """See to it that no file holds anything of what was purged, not even in unused parts.
 
         Others cannot write meanwhile; `tick` is called now and then. Raises StoreUnavailable
-        also if others read just now: what was purged stays so.
+        also if others read just now, or would have to wait for long: what was purged stays so.
         """
         ...
 

@@ -24,6 +24,8 @@ from rekindle.store.rows import conditions_of
 
 _WEIGHED = 1000
 _FEW_SESSIONS = 500
+_SPARSE = 20
+"""If only one of so many sessions is looked at, each is asked for by itself."""
 _ENOUGH = 200
 """Of as many hits in the latest of many sessions, older ones are not looked for."""
 _WORDS_COLUMN = 4
@@ -135,17 +137,21 @@ def _candidates(index: Index, wanted: Wanted, expression: str) -> list[_Candidat
         conditions.append("updated_us >= :since")
     where = " and ".join(conditions)
     values |= {"expression": expression, "since": wanted.since_us or 0, "most": _WEIGHED}
+    low, high = _EVERYWHERE
     if _is_of_some(wanted):
-        # A common word is in more places than can be walked through to find a few sessions.
         sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
         keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
+        if not keys:
+            return []
         are_all = len(keys) < _FEW_SESSIONS
-        if are_all or not _has_beginning(wanted.terms):
+        # A common word is in more places than can be walked through to find a few sessions.
+        is_sparse = keys[0] - keys[-1] > len(keys) * _SPARSE
+        if is_sparse and (are_all or not _has_beginning(wanted.terms)):
             found = _within(index, _ranges(index, map(places, keys)), where, values)
             if are_all or len(found) >= max(_ENOUGH, wanted.page.limit):
                 return found
-    everywhere = [(shard, *_EVERYWHERE) for shard in index.shards()]
-    return _within(index, everywhere, where, values)
+        low, high = places(keys[-1])[0] if are_all else low, places(keys[0])[1]
+    return _within(index, [(shard, low, high) for shard in index.shards()], where, values)
 
 
 def _is_of_some(wanted: Wanted) -> bool:

@@ -205,6 +205,8 @@ class SqliteStore:
 
     def scrub(self, tick: Callable[[], object]) -> None:
         """Write the whole file anew: pages that were split have copies where nothing is used."""
+        with self._mutex, translated(self._path):
+            upkeep.check_nobody_waits_long(self._db, self._leases)
         self._rewrite(tick)
         self._empty_log()
         if index_path(self._path).exists():
