@@ -238,3 +238,12 @@ class Turn(Struct, kw_only=True):
     def was_cut_off(self) -> bool:
         """Whether the agent was not there to end it."""
         return self.ended_us is None or "agentEnded" in table(table(self.error).get("data"))
+
+
+def outcome_in_words(outcome: dict[str, Any], options: list[Any]) -> str:
+    """Return what was answered to a question for permission, as the options call it."""
+    chosen = text(outcome.get("optionId"))
+    for option in map(table, options):
+        if chosen is not None and option.get("optionId") == chosen:
+            return text(option.get("name")) or chosen
+    return chosen or text(outcome.get("outcome")) or "not answered"
