@@ -13,7 +13,7 @@ from memory import held_mb
 from rekindle.store.sqlite import SqliteStore
 from setups import connected
 
-SHORTEST = generate.ENTRIES_A_TURN
+SHORTEST = 5 * generate.ENTRIES_A_TURN
 _PATIENCE = 1800.0
 _PER = 100_000
 

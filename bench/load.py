@@ -41,7 +41,7 @@ class Extent:
 
 
 _QUICK = Extent(
-    seconds=10, sessions=16, pace=50, entries=100_000, stored=2_000, unread=100_000,
+    seconds=10, sessions=16, pace=50, entries=100_000, stored=10_000, unread=100_000,
     unread_seconds=6,
 )  # fmt: skip
 
@@ -64,7 +64,8 @@ class Figure:
         """Return the row of the table."""
         bar = "" if self.most is None else f"at most {number(self.most)} {self.unit}"
         verdict = "" if self.most is None else "pass" if self.is_met else "**fail**"
-        return f"| {self.what} | {number(self.found)} {self.unit} | {bar} | {verdict} |"
+        found = f"{number(self.found)} {self.unit}"
+        return f"| {self.what} | {found.strip()} | {bar.strip()} | {verdict} |"
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _streams(extent: Extent, store: Path) -> Part:
 
 def _session(extent: Extent, store: Path) -> Part:
     lengths = [extent.entries // _BASE**power for power in range(3, -1, -1)]
-    lengths = [it for it in lengths if it >= 10 * growing.SHORTEST]
+    lengths = [it for it in lengths if it >= growing.SHORTEST]
     found = dict(growing.grow(store, lengths))
     first, last = found[lengths[0]], found[lengths[-1]]
     return Part(
