@@ -139,8 +139,10 @@ def _candidates(index: Index, wanted: Wanted, expression: str) -> list[_Candidat
     values |= {"expression": expression, "since": wanted.since_us or 0, "most": _WEIGHED}
     low, high = _EVERYWHERE
     if _is_of_some(wanted):
-        sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
-        keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
+        # By time, for which there are indexes; a folder's sessions would else all be sorted.
+        sql = f"select key from store.session where {where} order by updated_us desc limit :few"  # noqa: S608
+        rows = index.query(sql, values | {"few": _FEW_SESSIONS})
+        keys = sorted((key for (key,) in rows), reverse=True)
         if not keys:
             return []
         are_all = len(keys) < _FEW_SESSIONS
@@ -150,7 +152,8 @@ def _candidates(index: Index, wanted: Wanted, expression: str) -> list[_Candidat
             found = _within(index, _ranges(index, map(places, keys)), where, values)
             if are_all or len(found) >= max(_ENOUGH, wanted.page.limit):
                 return found
-        low, high = places(keys[-1])[0] if are_all else low, places(keys[0])[1]
+        if are_all:
+            low, high = places(keys[-1])[0], places(keys[0])[1]
     return _within(index, [(shard, low, high) for shard in index.shards()], where, values)
 
 
