@@ -9,7 +9,7 @@ STAMP := .venv/.ready
 SDK := tests/sdk/node_modules/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup sdk demo test test-all torture fuzz coverage check fix bench interop clean
+.PHONY: help setup sdk demo test test-all torture fuzz coverage check fix bench load interop clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-10s %s\n", $$1, $$2 }'
@@ -62,6 +62,9 @@ fix: $(STAMP) ## format, and repair what the linter can
 
 bench: $(STAMP) ## measure, and write bench/RESULTS.md
 	@$(BIN)/python bench/measure.py
+
+load: $(STAMP) ## measure under load, and write the rest of bench/RESULTS.md; an hour, some GB
+	@$(BIN)/python bench/load.py
 
 interop: $(STAMP) ## run real agents with a fake model, bare and behind Rekindle; AGENT=name runs one
 	@$(BIN)/python -m interop $(if $(AGENT),"$(AGENT)")

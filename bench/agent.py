@@ -2,12 +2,14 @@
 
 `stream chunks 1000 0`, `stream results 50 0`: write so many updates; with 1, flush each.
 `ask permission 100 1`, `ask file 100 1`: from core 1, ask the client so often, one at a time,
-and tell how long the answers took. With the argument 2, in version 2 of the protocol.
+and tell how long the answers took. `rest now 5`: read and write nothing for 5 seconds.
+With the argument 2, in version 2 of the protocol.
 """
 
 import json
 import os
 import sys
+import time
 from functools import partial
 from time import perf_counter_ns
 
@@ -38,7 +40,7 @@ def _answer(request: dict) -> dict:
             return {"sessionId": f"bench-{os.getpid():010}"}
         case "session/prompt":
             verb, what, *numbers = params["prompt"][0]["text"].split()
-            act = {"stream": _stream, "ask": _ask}[verb]
+            act = {"stream": _stream, "ask": _ask, "rest": _rest}[verb]
             if _IS_V2:
                 _say(request["id"], params["sessionId"], "running")
             meta = act(what, params["sessionId"], *map(int, numbers))
@@ -64,6 +66,11 @@ def _stream(what: str, session_id: str, count: int, is_flushed: int) -> dict:
     for _ in range(count // len(period)):
         for line in period:
             write(line)
+    return {}
+
+
+def _rest(_: str, __: str, seconds: int) -> dict:
+    time.sleep(seconds)
     return {}
 
 

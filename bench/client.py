@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -53,7 +54,14 @@ class Client:
         if b"end_turn" not in answer or any(b"session_info_update" not in line for line in rest):
             raise WrongResult(f"not what a first turn brings: {data!r}")
 
-    def stream(self, what: str, count: int, *, is_flushed: bool = False) -> Came:
+    def stream(
+        self,
+        what: str,
+        count: int,
+        *,
+        is_flushed: bool = False,
+        before_reading: Callable[[], None] = lambda: None,
+    ) -> Came:
         """Have updates streamed, each flushed or not; return when they came."""
         period = lines.stream(what, self.session_id)
         size = len(period[0])
@@ -63,6 +71,7 @@ class Client:
         total = count * size
         got = 0
         self._prompt(f"stream {what} {count} {is_flushed:d}")
+        before_reading()
         came = [(perf_counter(), 0.0)]
         while got < total:
             data = self._read(min(_READ, total - got))
@@ -94,6 +103,24 @@ class Client:
             pieces.append(self._read(_READ))
             tail = (tail + pieces[-1])[-_READ:]
         return b"".join(pieces)
+
+    def send(self, method: str, params: object) -> int:
+        """Send a request; return its id."""
+        self._request(method, params)
+        return self._requests
+
+    def ask_for(self, session_id: str, text: str) -> int:
+        """Send a prompt to a session; return the id of the request."""
+        self.session_id = session_id
+        self._prompt(text)
+        return self._requests
+
+    def each_line(self) -> Iterator[bytes]:
+        """Yield the lines that come, one by one and without their ends."""
+        begun = b""
+        while True:
+            *whole, begun = (begun + self._read(_READ)).split(b"\n")
+            yield from whole
 
     def receive_turn(self, text: str) -> bytes:
         """Have a turn in any version; return all that came of it."""

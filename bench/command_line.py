@@ -16,10 +16,10 @@ _ROUNDS = 21
 _PAGE = 50
 
 
-def list_ms(store: Path, how: str) -> float:
+def list_ms(store: Path, how: str, rounds: int = _ROUNDS) -> float:
     """Return the median time of the first page, on a "terminal" or through a "pipe"."""
     times: list[float] = []
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         begin = perf_counter()
         shown = _listed(store, on_terminal=how == "terminal")
         times.append((perf_counter() - begin) * 1000)

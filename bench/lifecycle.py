@@ -47,15 +47,19 @@ def list_pages(_: str, store: Path, sessions: int) -> Figures:
     with SqliteStore(store) as db:
         for start in range(0, sessions, _A_COMMIT):
             db.write([it for n in range(start, start + _A_COMMIT) for it in _session(n)])
-        middle = (_NOW_US + sessions // 2, "")
-        pages = [
-            Page(cwd=cwd, before=before, limit=51)
-            for cwd in (None, f"{_FOLDER}/7")
-            for before in (None, middle)
-        ]
-        slowest = max(_middle_ms(db, page) for page in pages)
+        slowest = slowest_page_ms(db, f"{_FOLDER}/7", _NOW_US + sessions // 2)
     commands = {how: command_line.list_ms(store, how) for how in ("terminal", "pipe")}
     return {"ms": slowest, **commands}
+
+
+def slowest_page_ms(db: SqliteStore, cwd: str, middle_us: int) -> float:
+    """Return how long the slowest page takes: of all or one folder, the first or a middle one."""
+    pages = [
+        Page(cwd=folder, before=before, limit=51)
+        for folder in (None, cwd)
+        for before in (None, (middle_us, ""))
+    ]
+    return max(_middle_ms(db, page) for page in pages)
 
 
 def _middle_ms(db: SqliteStore, page: Page) -> float:

@@ -32,6 +32,18 @@ def stream(what: str, session_id: str) -> list[bytes]:
     ]
 
 
+def paced(session_id: str, number: int, at_ns: int) -> bytes:
+    """Return a chunk that tells its number and its time."""
+    content = {"type": "text", "text": f"{number:08} {at_ns:020} {_WORDS}"}
+    update = {"sessionUpdate": "agent_message_chunk", "content": content}
+    return encode(method="session/update", params={"sessionId": session_id, "update": update})
+
+
+def paced_ns(text: str) -> int:
+    """Return when a paced chunk with that text was written."""
+    return int(text[9:29])
+
+
 def terminal_call(session_id: str) -> bytes:
     """Return the tool call that shows the terminal."""
     part = {"type": "terminal", "terminalId": "t"}

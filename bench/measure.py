@@ -16,12 +16,11 @@ from tempfile import TemporaryDirectory
 import lifecycle
 import measures
 import rekindle
+import results
 import searching
 import translation
 from client import WrongResult
 from report import SETUPS, Bar, Row, Samples, compose, number, ratio, spread
-
-_RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def main() -> int:
     report = compose(rows, str(extent))
     print(report)
     if options.write or not options.quick:
-        _RESULTS.write_text(report, encoding="utf-8")
+        results.write_costs(report)
     return 0 if all(row.bar.is_met for row in rows if row.bar) else 1
 
 

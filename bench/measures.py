@@ -29,7 +29,7 @@ def stream(setup: str, store: Path, what: str, count: int, *, is_flushed: bool =
     """Return how many updates, and how much text, come through in a second, once all is warm."""
     warm_up = count // 10
     with connected(setup, store) as connection:
-        client = _ready(connection.client, setup)
+        client = ready(connection.client, setup)
         client.stream(what, warm_up, is_flushed=is_flushed)
         came = client.stream(what, count, is_flushed=is_flushed)
     if setup == "rekindle":
@@ -49,7 +49,7 @@ def round_trips(setup: str, store: Path, what: str, count: int, cores: int) -> F
     with ExitStack() as stack:
         if cores == 1:
             stack.enter_context(staying_on(first))
-        client = _ready(stack.enter_context(connected(setup, store)).client, setup)
+        client = ready(stack.enter_context(connected(setup, store)).client, setup)
         stack.enter_context(staying_on(first))
         agent_core = first if cores == 1 else last
         client.ask(what, warm_up, agent_core)
@@ -66,7 +66,7 @@ def long_session(setup: str, store: Path, count: int) -> Figures:
     The second tenth, not the first, which the store begins with an empty log.
     """
     with connected(setup, store) as connection:
-        client = _ready(connection.client)
+        client = ready(connection.client)
         warm_up, tenth = count // 100, count // 10
         client.stream("chunks", warm_up)
         came = client.stream("chunks", count)
@@ -83,7 +83,7 @@ def writers(number: int, store: Path, count: int) -> Figures:
     each = count // number
     with ExitStack() as stack:
         connections = [stack.enter_context(connected("rekindle", store)) for _ in range(number)]
-        clients = [_ready(connection.client) for connection in connections]
+        clients = [ready(connection.client) for connection in connections]
         with ThreadPoolExecutor(number) as threads:
             begin = perf_counter()
             list(threads.map(lambda client: client.stream("chunks", each), clients))
@@ -92,7 +92,8 @@ def writers(number: int, store: Path, count: int) -> Figures:
     return {"rate": count / taken, "lost": count - found}
 
 
-def _ready(client: Client, setup: str = "rekindle") -> Client:
+def ready(client: Client, setup: str = "rekindle") -> Client:
+    """Open a session, and have a first turn."""
     client.initialize()
     client.new_session()
     client.begin(is_named=setup == "rekindle")

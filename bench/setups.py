@@ -13,6 +13,7 @@ from typing import IO
 from client import Client, WrongResult
 
 _AGENT = (sys.executable, "-S", str(Path(__file__).with_name("agent.py")))
+_PACED = (sys.executable, "-S", str(Path(__file__).with_name("paced_agent.py")))
 _REKINDLE = str(Path(sys.executable).with_name("rekindle"))
 _PATIENCE = 120.0
 _PATIENCE_FOR_END = 10.0
@@ -24,10 +25,12 @@ SETUPS: dict[str, Callable[[Path], list[tuple[str, ...]]]] = {
     "cat": lambda _: [("cat",), _AGENT, ("cat",)],
     "rekindle": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_AGENT)],
     "version 2": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_AGENT, "2")],
+    "paced": lambda store: [(_REKINDLE, "run", "--store", str(store), "--", *_PACED)],
 }
 """The commands of each, to be joined by pipes from left to right; rekindle's needs a store.
 
-That of version 2 is rekindle before an agent of version 2.
+That of version 2 is rekindle before an agent of version 2, and paced before one that streams in
+many sessions at once.
 """
 
 
@@ -37,19 +40,21 @@ class Connection:
 
     client: Client
     pid: int
+    to_agent: int
 
 
 @contextmanager
-def connected(setup: str, store: Path) -> Iterator[Connection]:
+def connected(setup: str, store: Path, patience: float = _PATIENCE) -> Iterator[Connection]:
     """Start what stands behind the client, and see that it ends well and without complaint."""
     with TemporaryFile() as stderr:
         processes = _start(SETUPS[setup](store), stderr.fileno())
         # Whoever waits for a process that hangs gets the end of its output, and says so.
-        watchdog = Timer(_PATIENCE, _kill, (processes,))
+        watchdog = Timer(patience, _kill, (processes,))
         watchdog.start()
         try:
             to_agent, from_agent = processes[0].stdin, processes[-1].stdout
-            yield Connection(Client(to_agent.fileno(), from_agent.fileno()), processes[0].pid)
+            client = Client(to_agent.fileno(), from_agent.fileno())
+            yield Connection(client, processes[0].pid, to_agent.fileno())
             to_agent.close()
             codes = [process.wait(_PATIENCE_FOR_END) for process in processes]
         except (WrongResult, OSError) as error:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_faults import Fault, FaultyPeer, kind_of, told
 
+from agent_faults import Fault, FaultyPeer, kind_of, told
 from examining import examined, failed, reasons
 from rekindle.check import Report, Verdict, examiner
 from rekindle.check.traffic import Line

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from agent_faults import (
     Fault,
     FaultyPeer,
@@ -32,7 +33,6 @@ from agent_faults import (
     update,
     words,
 )
-
 from examining import EVERYTHING, examined, failed, reasons
 from rekindle.check import REQUIREMENTS, examiner
 from rekindle.check.traffic import Line

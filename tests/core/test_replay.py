@@ -174,6 +174,9 @@ def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
     entries = record(turns)
     first, second = list(replay(fold(entries))), list(replay(fold(entries)))
     assert first == second
+    transcript = fold(entries)
+    assert list(replay(transcript, transcript.take_turns())) == first
+    assert transcript.turns == []
     for update in first:
         assert update["_meta"]["rekindle"]["replayed"] is True
         assert ("messageId" in update) is update["sessionUpdate"].endswith("_chunk")

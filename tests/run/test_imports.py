@@ -90,6 +90,7 @@ OURS_AFTER = {
     "rekindle.run.stdio",
     "rekindle.store.base",
     "rekindle.store.filelock",
+    "rekindle.store.forking",
     "rekindle.store.leases",
     "rekindle.store.migrations",
     "rekindle.store.opening",

@@ -10,7 +10,7 @@ import pytest
 
 from acp import EXAMPLE_AGENT, Client
 from rekindle.errors import SessionNotFound, StoreUnavailable
-from rekindle.model import Holder, Kind, Opened, Page, Side, Stretch
+from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
@@ -306,3 +306,19 @@ def test_what_could_not_be_saved_at_once_is_saved_later(
     assert "recording again" not in heard.told
     recorder.record(said(b"4"), sync=True)
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_what_is_due_is_purged_a_part_at_a_time(
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PURGED_AT_ONCE", 2)
+    with SqliteStore(path) as store:
+        for number in range(3):
+            name = f"s{number}"
+            store.write([Opened(session_id=name, at_us=1, cwd="/p")])
+            store.write([Deleted(session_id=name, at_us=number)])
+        now_us = module.KEPT_DELETED_US + 10
+        assert not recorder.tidy(now_us)
+        assert store.deleted(now_us) == ["s2"]
+        assert recorder.tidy(now_us)
+        assert store.deleted(now_us) == []

@@ -387,6 +387,8 @@ def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
         store.write([stretch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
     store.write([opened("kept", cwd="/p"), stretch(b"1", session="kept")])
     assert store.deleted(NOW + 3) == ["old"]
+    assert store.deleted(NOW + 9) == ["old", "new"]
+    assert store.deleted(NOW + 9, 1) == ["old"]
     for name in ("old", "kept", "nobody"):
         store.purge(name)
     assert store.deleted(NOW + 3) == []

@@ -31,7 +31,7 @@ from recorded import (
 )
 from rekindle.core.query import parse
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Deleted, Forked, Holder, Kind, Opened, Stretch
+from rekindle.model import Deleted, Forked, Holder, Kind, Opened, Page, Stretch
 from rekindle.store.index import Index
 from rekindle.store.indexing import bring_up_to_date
 from rekindle.store.location import index_path
@@ -380,3 +380,53 @@ def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             assert [it.result() for it in [pool.submit(open_it) for _ in range(8)]] == [0] * 8
+
+
+def shards(path: Path) -> list[int]:
+    with Index(path) as index:
+        return index.shards()
+
+
+def test_a_shard_that_is_full_is_followed_by_another(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.store.index._PASSAGES_A_SHARD", 3)
+    monkeypatch.setattr("rekindle.store.indexing._TASKS_AT_ONCE", 2)
+    names = [f"s{number}" for number in range(10)]
+    for name in names:
+        store.write([opened(name), asked(name, "Hello"), told(name, f"I am {name}")])
+    everyone = [(name, 1) for name in names]
+    assert found(path, "hello") == everyone
+    # Two passages each: a shard is full with the second session.
+    assert shards(path) == [9, 7, 5, 3, 0]
+    # What is there already stays where it is, however much it grows.
+    store.write([asked("s0", "Hello again", NOW + 1), told("s0", "and again")])
+    assert ("s0", 2) in found(path, "again")
+    assert shards(path) == [9, 7, 5, 3, 0]
+    assert found(path, "hello", cwd="/p") == [("s0", 1), ("s0", 2), *everyone[1:]]
+
+
+def test_what_is_forgotten_takes_only_its_shard_along(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.store.index._PASSAGES_A_SHARD", 2)
+    names = [f"s{number}" for number in range(6)]
+    for name in names:
+        store.write([opened(name), asked(name, "Hello")])
+    update(path)
+    assert shards(path) == [5, 3, 0]
+    store.write([Deleted(session_id="s3", at_us=NOW)])
+    store.purge("s3")
+    assert shards(path) == [5, 0]
+    hello = Wanted(terms=parse("hello"), page=Page(cwd="/p", limit=20))
+    with Index(path) as index:
+        left = {hit.session_id for hit in search(index, hello)}
+    assert left == {"s0", "s1", "s4", "s5"}
+    assert found(path, "hello") == [(name, 1) for name in names if name != "s3"]
+    assert shards(path) == [5, 3, 0]
+    # The last one may be gone as well; what is new then belongs to it.
+    store.write([Deleted(session_id="s5", at_us=NOW)])
+    store.purge("s5")
+    store.write([opened("new"), asked("new", "Hello")])
+    assert ("new", 1) in found(path, "hello")
+    assert shards(path) == [5, 3, 0]

@@ -143,7 +143,11 @@ def test_a_turn_is_told_once_by_its_best_passage(store: SqliteStore, path: Path)
     assert hit.text == "word word"
 
 
-def test_of_many_sessions_the_right_ones_are_found(store: SqliteStore, path: Path) -> None:
+@pytest.mark.parametrize("sparse", [0, 1, 20])
+def test_of_many_sessions_the_right_ones_are_found(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr("rekindle.store.searching._SPARSE", sparse)
     changes: list[Change] = []
     for number in range(700):
         name = f"s{number}"
@@ -151,6 +155,12 @@ def test_of_many_sessions_the_right_ones_are_found(store: SqliteStore, path: Pat
     store.write(changes)
     assert len(found(path, "word", cwd="/few", limit=1000)) == 100
     assert len(found(path, "word", cwd="/many", limit=1000)) == 600
+    assert len(found(path, "wor*", cwd="/many", limit=1000)) == 600
+    # Of a word that is in many of them, the latest are enough.
+    assert len(found(path, "word", cwd="/many", limit=50)) == 50
+    store.write([asked("s1", "rare", NOW + 1)])
+    assert found(path, "rare", cwd="/many") == [("s1", 2)]
+    assert found(path, "rare", cwd="/few") == found(path, "rare", cwd="/none") == []
 
 
 # Letters and digits of which also an old Unicode knows that they are some.

@@ -28,7 +28,7 @@ from rekindle.model import (
     Sum,
     Tallied,
 )
-from rekindle.store import statements
+from rekindle.store import leases, statements
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.store.migrations import MIGRATIONS
@@ -357,8 +357,31 @@ def plan_of(path: Path, sql: str, *values: object) -> str:
 def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     SqliteStore(path).close()
-    plan = plan_of(path, statements.DELETED, 1)
-    assert "USING INDEX session_by_deletion" in plan
+    plan = plan_of(path, statements.DELETED, 1, 1)
+    assert plan == "SEARCH session USING INDEX session_by_purge (deleted_us<?)"
     plan = plan_of(path, "delete from former where session = ?", 1)
     assert plan.startswith("SEARCH former USING")
     assert "former_by_session" in plan
+
+
+def test_looking_for_living_holders_looks_at_no_lease_that_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    SqliteStore(path).close()
+    assert plan_of(path, leases.ALL) == "SCAN lease USING INDEX lease_by_token"
+    plan = plan_of(path, leases.DROP, "t", None)
+    assert plan == "SEARCH lease USING INDEX lease_by_token (token=?)"
+
+
+def test_a_large_store_is_not_written_anew_while_somebody_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.store.upkeep.LARGEST_WAITED_FOR", 1)
+    path = tmp_path / "s.db"
+    holder = Holder(token="t", pid=7, host="here")  # noqa: S106 - no password
+    with SqliteStore(path) as recording, SqliteStore(path) as other:
+        recording.write([Opened(session_id="s", at_us=1, cwd="/p")])
+        recording.claim("s", holder)
+        with pytest.raises(StoreUnavailable, match="process 7 on here is recording"):
+            other.scrub(lambda: None)
+        recording.release(holder)
+        other.scrub(lambda: None)

@@ -11,6 +11,7 @@ example:
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -101,10 +102,12 @@ def _find(store: Store, arguments: argparse.Namespace) -> _Found:
         before=(now_us() - (arguments.older_than or 0), ""),
     )
     if arguments.keep:
-        kept = store.sessions(replace(chosen, before=None, limit=arguments.keep))
-        if len(kept) < arguments.keep:
+        # One by one: there may be a million to keep.
+        newest = every(store, replace(chosen, before=None))
+        kept = next(islice(newest, arguments.keep - 1, None), None)
+        if kept is None:
             return _Found()
-        last = (kept[-1].updated_us, kept[-1].id)
+        last = (kept.updated_us, kept.id)
         chosen = replace(chosen, before=min(last, chosen.before or last))
     found = _Found()
     candidates = list(every(store, replace(chosen, with_strays=True)))

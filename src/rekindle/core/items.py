@@ -235,6 +235,23 @@ class Turn(Struct, kw_only=True):
     error: dict[str, Any] | None = None
 
     @property
+    def unnamed_prompt(self) -> Message | None:
+        """The prompt that began it, as long as that has no id."""
+        first = self.items[0] if self.items else None
+        if not isinstance(first, Message) or first.role is not Role.USER or first.id is not None:
+            return None
+        return first
+
+    @property
     def was_cut_off(self) -> bool:
         """Whether the agent was not there to end it."""
         return self.ended_us is None or "agentEnded" in table(table(self.error).get("data"))
+
+
+def outcome_in_words(outcome: dict[str, Any], options: list[Any]) -> str:
+    """Return what was answered to a question for permission, as the options call it."""
+    chosen = text(outcome.get("optionId"))
+    for option in map(table, options):
+        if chosen is not None and option.get("optionId") == chosen:
+            return text(option.get("name")) or chosen
+    return chosen or text(outcome.get("outcome")) or "not answered"

@@ -102,6 +102,7 @@ def load(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         is_running = is_at_work(conn, session.id)
         updates = replay(
             transcript,
+            transcript.take_turns(),
             title=session.title,
             is_running=is_running,
             with_booleans=conn.client_takes_booleans or not conn.is_translating,

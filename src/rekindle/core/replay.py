@@ -7,7 +7,7 @@ failed; a terminal that is gone is shown as text; every message has an id, which
 of its place in the record where the agent gave none, and so stays the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rekindle.core.items import (
@@ -56,6 +56,7 @@ _STATE = (
 
 def replay(
     transcript: Transcript,
+    turns: Iterable[Turn] | None = None,
     *,
     title: str | None = None,
     is_running: bool = False,
@@ -63,10 +64,11 @@ def replay(
 ) -> Iterator[Update]:
     """Yield the updates. With `is_running`, the last turn has not ended yet.
 
+    The turns may be given as they are taken from the transcript, which is not needed any more.
     With `with_booleans`, the client can show options that are switched on and off.
     """
     last = len(transcript.turns)
-    for turn in transcript.turns:
+    for turn in transcript.turns if turns is None else turns:
         is_going_on = is_running and turn.number == last
         yield from _turn(turn, transcript.terminals, is_going_on=is_going_on)
     state = dict(transcript.state)

@@ -10,7 +10,7 @@ by the agent. The answer ends it; from version 2 on, the state `idle` does. A tu
 an end was cut off, or is still going on.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from msgspec import UNSET
@@ -27,6 +27,7 @@ from rekindle.core.items import (
     Terminal,
     ToolCall,
     Turn,
+    outcome_in_words,
 )
 from rekindle.core.text_chunks import read_text_chunk
 from rekindle.core.translate.options import MODE, mode_option
@@ -80,6 +81,14 @@ class Transcript:
     def ids(self) -> frozenset[str]:
         """The ids of all messages and tool calls, as they are told."""
         return frozenset(own for _, own in self._used_ids)
+
+    def take_turns(self) -> Iterator[Turn]:
+        """Yield the turns, and let go of each: what is made of a long session needs the room."""
+        self._messages.clear()
+        self._tool_calls.clear()
+        self.turns.reverse()
+        while self.turns:
+            yield self.turns.pop()
 
     def message(self, role: Role, message_id: str | None) -> Message | None:
         """Return what was said under an id."""
@@ -181,7 +190,7 @@ class Transcript:
         said = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
         said.replace(rows(echo.get("content")))
         recent = [*self.turns[-_MOST_PROMPTS_AT_ONCE:], *self._waiting]
-        meant = (turn for turn in recent if _says(_unnamed_prompt(turn), said))
+        meant = (turn for turn in recent if _says(turn.unnamed_prompt, said))
         turn = next(meant, None) or self._turn(entry)
         if turn in self._waiting:
             self._begin_prompted(turn)
@@ -210,7 +219,7 @@ class Transcript:
 
     def _name_prompt(self, turn: Turn, message_id: str | None, entry: Entry) -> None:
         # One that has an id keeps it: the client was told it when the prompt was taken.
-        prompt = _unnamed_prompt(turn)
+        prompt = turn.unnamed_prompt
         if message_id and prompt is not None:
             prompt.id = self._unused(Role.USER, message_id, entry)
             self._messages[Role.USER, message_id] = prompt
@@ -425,7 +434,7 @@ class Transcript:
             call, params = asked
             result = table((members(entry.line) or {}).get("result"))
             outcome = table(result.get("outcome"))
-            call.outcome = _describe(outcome, rows(params.get("options")))
+            call.outcome = outcome_in_words(outcome, rows(params.get("options")))
             if call.is_made_up and outcome.get("outcome") == "selected":
                 call.fields["status"] = "completed"
 
@@ -463,12 +472,6 @@ def suffix_of(at_us: int) -> str:
     return f"~{at_us:x}"
 
 
-def _unnamed_prompt(turn: Turn) -> Message | None:
-    first = turn.items[0] if turn.items else None
-    is_prompt = isinstance(first, Message) and first.role is Role.USER and first.id is None
-    return first if isinstance(first, Message) and is_prompt else None
-
-
 def _says(one: Message | None, other: Message) -> bool:
     return one is not None and one.blocks == other.blocks
 
@@ -490,11 +493,3 @@ def _key(entry: Entry) -> Hashable:
 
 def _params(entry: Entry) -> dict[str, Any]:
     return table((members(entry.line) or {}).get("params"))
-
-
-def _describe(outcome: dict[str, Any], options: list[Any]) -> str:
-    chosen = text(outcome.get("optionId"))
-    for option in map(table, options):
-        if chosen is not None and option.get("optionId") == chosen:
-            return text(option.get("name")) or chosen
-    return chosen or text(outcome.get("outcome")) or "not answered"

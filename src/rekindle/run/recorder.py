@@ -28,6 +28,7 @@ T = TypeVar("T")
 _LARGEST_BACKLOG = 8 * 1024 * 1024
 # A large store takes its time to be saved, and works again for certain.
 _LARGEST_WHILE_SALVAGING = 64 * 1024 * 1024
+_PURGED_AT_ONCE = 50
 _PATIENCE_OF_A_RETRY = 0.05
 _SIZE_OF_THE_REST = 500
 _FIRST_PAUSE = 1.0
@@ -117,14 +118,22 @@ class Recorder:
             raise StoreUnavailable(f"the store does not work {when}")
         return self._store
 
-    def tidy(self, now_us: int) -> None:
-        """Remove for good what was deleted long ago."""
+    def tidy(self, now_us: int) -> bool:
+        """Remove for good some of what was deleted long ago; tell whether that was all.
+
+        Some, because the conversation waits meanwhile, and there may be very many.
+        """
         try:
-            for session_id in self.ask(lambda store: store.deleted(now_us - KEPT_DELETED_US)):
-                self.ask(lambda store, which=session_id: store.purge(which))
+            before_us = now_us - KEPT_DELETED_US
+            some = self.ask(lambda store: store.deleted(before_us, _PURGED_AT_ONCE))
+            if some:
+                self.ask(lambda store: store.purge(*some))
+            for session_id in some:
                 self._log.note(f"purged {session_id}, which was deleted over 30 days ago")
         except StoreError as error:
             self._log.note(f"not all that was deleted is purged: {error}")
+            return True
+        return len(some) < _PURGED_AT_ONCE
 
     def catch_up(self) -> None:
         """Try to write what waits."""

@@ -81,7 +81,7 @@ class Runner:
             for lines, is_terminated in read_lines(STDIN):
                 self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
                 self._link.sink.flush(wait=True)
-                self._to_client.flush_aside()
+                self._to_client.flush_aside_or_wait()
         finally:
             with self._lock:
                 self._has_client_left = True
@@ -91,7 +91,7 @@ class Runner:
     def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
         self._receive(Side.AGENT, lines, is_terminated=is_terminated)
         self._to_client.flush(wait=True)
-        self._link.sink.flush_aside()
+        self._link.sink.flush_aside_or_wait()
 
     def _receive(self, side: Side, lines: bytes, *, is_terminated: bool) -> None:
         with self._lock:
@@ -200,8 +200,7 @@ class Runner:
                 continue
             if not has_tidied:
                 with self._lock:
-                    self._recorder.tidy(self._now_us())
-                has_tidied = True
+                    has_tidied = self._recorder.tidy(self._now_us())
 
     def _see_to_its_end(
         self, link: Link, patience: Patience | None, grace: float, *, is_ending: bool
@@ -256,8 +255,8 @@ class Runner:
         self._events.put(None)
 
     def _is_client_gone_unseen(self, link: Link) -> bool:
-        """Tell whether the client has left while we wait for the agent to read its input."""
-        return link.sink.is_writing and has_hung_up(STDIN)
+        """Tell whether the client has left while we wait for a peer to read."""
+        return (link.sink.is_writing or self._to_client.is_full) and has_hung_up(STDIN)
 
     def _wait_for_client(self) -> None:
         """Let the client read what is left, unless nobody is waited for."""

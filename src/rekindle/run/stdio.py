@@ -3,7 +3,8 @@
 Two threads may write to one sink: the one that passes lines on in that direction, and the
 other when it answers by itself. What they write is queued in the order in which it was
 decided on, and whoever has the sink's lock writes for both: the thread that only answers
-does not queue up behind one that waits for a slow reader.
+does not queue up behind one that waits for a slow reader. Only when very much is queued it
+waits, too: a peer that has much answered by us and reads nothing would else fill the memory.
 """
 
 import os
@@ -16,6 +17,8 @@ from rekindle.wire.framing import LineBuffer
 
 # 256 KiB reads were measured at half the speed of 64 KiB ones.
 _READ = 65536
+# More than what a peer that writes a long line before it reads on may have to leave unread.
+_MOST_QUEUED = 16 * 1024 * 1024
 
 
 def read_lines(fd: int) -> Iterator[tuple[bytes, bool]]:
@@ -53,6 +56,9 @@ class Sink:
         self._on_broken = on_broken
         self._lock = Lock()
         self._queue: deque[bytes] = deque()
+        # Two, because each is counted under another lock.
+        self._bytes_queued = 0
+        self._bytes_written = 0
         self._is_broken = False
         self._is_closed = False
         self._is_mid_line = False
@@ -64,12 +70,19 @@ class Sink:
         """Whether a write is under way, and perhaps waits for the reader."""
         return self._lock.locked()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether more is queued than should be."""
+        return self._bytes_queued - self._bytes_written > _MOST_QUEUED
+
     def put(self, data: bytes) -> None:
         """Queue lines. The caller sees to the order; nothing is written yet.
 
         What follows a line that was cut off, as when an agent dies, begins a new one.
         """
-        self._queue.append(b"\n" + data if self._is_mid_line else data)
+        data = b"\n" + data if self._is_mid_line else data
+        self._queue.append(data)
+        self._bytes_queued += len(data)
         self._is_mid_line = not data.endswith(b"\n")
 
     def flush(self, *, wait: bool) -> None:
@@ -77,7 +90,9 @@ class Sink:
         while self._queue and self._lock.acquire(blocking=wait):
             try:
                 while self._queue:
-                    self._write(self._queue.popleft())
+                    data = self._queue.popleft()
+                    self._write(data)
+                    self._bytes_written += len(data)
             finally:
                 self._lock.release()
 
@@ -99,6 +114,13 @@ class Sink:
         self._is_broken = True
         self._lock.release()
         return True
+
+    def flush_aside_or_wait(self) -> None:
+        """Do the same, but wait if it is too much: the caller reads nothing more meanwhile."""
+        if self.is_full:
+            self.flush(wait=True)
+        else:
+            self.flush_aside()
 
     def _write_aside(self) -> None:
         while self._is_wanted.wait() and not self._is_closed:

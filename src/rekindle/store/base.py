@@ -136,12 +136,15 @@ class Store(Protocol):
         """See to it that no file holds anything of what was purged, not even in unused parts.
 
         Others cannot write meanwhile; `tick` is called now and then. Raises StoreUnavailable
-        also if others read just now: what was purged stays so.
+        also if others read just now, or would have to wait for long: what was purged stays so.
         """
         ...
 
-    def deleted(self, before_us: int) -> list[str]:
-        """Return the sessions that were deleted before then, and are not purged."""
+    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
+        """Return the sessions that were deleted before then, and are not purged.
+
+        Those that were deleted first come first; a negative `limit` is none.
+        """
         ...
 
     def weigh(self, session_ids: Sequence[str]) -> int:

@@ -3,11 +3,13 @@
 It is made from the store and can be thrown away, so a damaged or outdated one is made anew.
 Writing it holds up no conversation: the store is only read.
 
-passage_N  what stands together, of 512 sessions: a shard. Its rowid is its place in the store (see
-           `migrations.place`), so a session's passages lie together, and the last ones are the
-           newest sessions'. `parts` are the humps of names in `words`. A title lies at seq 0,
-           and in turn 0.
-shard      which of these tables there are.
+passage_N  what stands together, of the sessions from key N on: a shard. Its rowid is its place in
+           the store (see `migrations.place`), so a session's passages lie together, and the last
+           ones are the newest sessions'. `parts` are the humps of names in `words`. A title lies
+           at seq 0, and in turn 0.
+shard      with which sessions shards begin, and how many passages each has; null: its table is not
+           there, because something of it was forgotten. When the last one is full, the next new
+           session begins another, so there are few, however many sessions there are.
 progress   how far a session is indexed: up to the entry `seq`; its last turn so far is number
            `turn` and begins at `turn_seq`. `updated_us`, `revision` and `is_live` are the
            session's then: as long as they stay so, there is nothing new.
@@ -20,6 +22,7 @@ indexed again by whoever searches next.
 
 import json
 import time
+from bisect import bisect
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,10 +36,11 @@ from rekindle.store.migrations import Database
 from rekindle.store.opening import is_full, make_private_file, open_unshared
 
 _APPLICATION_ID = 0x52656B78
-_VERSION = 2
+_VERSION = 3
 
 _SCHEMA = """
-    create table shard (number integer primary key) strict;
+    create table shard (number integer primary key, passages integer) strict;
+    insert into shard values (0, null);
     create table progress (
         session integer primary key,
         id text not null,
@@ -56,7 +60,14 @@ _SHARD = """
     );
     insert into {table} ({table}, rank) values ('hashsize', 8000000);
 """
-_SHARD_BITS = 9
+# So many are indexed again in seconds.
+_PASSAGES_A_SHARD = 30_000
+
+_SHARD_OF = "select number, passages from shard where number <= ? order by number desc limit 1"
+_NEWEST = "select coalesce(max(session), 0) from progress"
+_BEGINNINGS = "select number from shard order by number"
+_BEYOND = 1 << 31
+"""More than any session's key can be."""
 
 _KNOWN = "select session from progress where id in (select value from json_each(?))"
 
@@ -112,29 +123,40 @@ class Index:
 
     def shards(self) -> list[int]:
         """Return the shards there are, the one with the newest sessions first."""
-        return [number for (number,) in self.query("select number from shard order by 1 desc")]
+        sql = "select number from shard where passages is not null order by 1 desc"
+        return [number for (number,) in self.query(sql)]
 
-    def table(self, key: int) -> str:
-        """Return the table for a session's passages, making it if need be.
+    def table_of(self, key: int) -> str:
+        """Return the table that has a session's passages, if any has."""
+        return table_of(self.query(_SHARD_OF, (key,))[0][0])
 
-        Call inside a transaction.
+    def shard_for(self, key: int) -> int:
+        """Return the shard for a session's passages, making it if need be.
+
+        Call inside a transaction, and once for all that it writes of the session.
         """
-        table = table_of(shard_of(key))
-        if not self._db.execute(
-            "select 1 from shard where number = ?", (shard_of(key),)
-        ).fetchall():
-            self._db.execute("insert into shard values (?)", (shard_of(key),))
-            self._db.execute(_SHARD.format(table=table))
-        return table
+        ((shard, passages),) = self._db.execute(_SHARD_OF, (key,)).fetchall()
+        is_full = passages is not None and passages >= _PASSAGES_A_SHARD
+        if is_full and key > self._db.execute(_NEWEST).fetchall()[0][0]:
+            shard, passages = key, None
+        if passages is None:
+            self._db.execute("insert or replace into shard values (?, 0)", (shard,))
+            self._db.execute(_SHARD.format(table=table_of(shard)))
+        return shard
+
+    def count(self, shard: int, more: int) -> None:
+        """Take note that a shard has more passages now. Call inside a transaction."""
+        sql = "update shard set passages = passages + ? where number = ?"
+        self._db.execute(sql, (more, shard))
 
     def sweep(self) -> None:
         """Forget the sessions that the store does not have any more."""
-        self._drop({shard_of(key) for (key,) in self.query(_ORPHANS)})
+        self._drop([key for (key,) in self.query(_ORPHANS)])
 
     def forget(self, *session_ids: str) -> None:
         """Let nothing be left of the words of sessions."""
         rows = self.query(_KNOWN, (json.dumps(session_ids),))
-        self._drop({shard_of(key) for (key,) in rows})
+        self._drop([key for (key,) in rows])
 
     def compact(self) -> None:
         """Give back the space that holds nothing. Nobody waits for that who records."""
@@ -148,17 +170,18 @@ class Index:
         sessions = self.query("select count(*) from progress")
         return sum(rows[0][0] for rows in passages), sessions[0][0]
 
-    def _drop(self, shards: set[int]) -> None:
-        if not shards:
+    def _drop(self, keys: list[int]) -> None:
+        """Let go of the shards that have these sessions."""
+        if not keys:
             return
         with self.writing():
-            for shard in shards:
-                self._db.execute(f"drop table if exists {table_of(shard)}")
-                self._db.execute("delete from shard where number = ?", (shard,))
-                first, last = shard << _SHARD_BITS, (shard + 1 << _SHARD_BITS) - 1
-                self._db.execute(
-                    "delete from progress where session between ? and ?", (first, last)
-                )
+            begins = [number for (number,) in self._db.execute(_BEGINNINGS).fetchall()]
+            for place in {bisect(begins, key) - 1 for key in keys}:
+                first, end = [*begins, _BEYOND][place : place + 2]
+                self._db.execute(f"drop table if exists {table_of(first)}")
+                self._db.execute("update shard set passages = null where number = ?", (first,))
+                sql = "delete from progress where session >= ? and session < ?"
+                self._db.execute(sql, (first, end))
         # What was there would else lie in the log until it is written over.
         with suppress(StoreUnavailable):
             self.empty_log()
@@ -195,11 +218,6 @@ class Index:
         except (apsw.Error, OSError) as error:
             why = "the disk is full" if is_full(error) else str(error)
             raise StoreUnavailable(f"the index {self._path} failed: {why}") from error
-
-
-def shard_of(key: int) -> int:
-    """Return the number of the shard that has a session."""
-    return key >> _SHARD_BITS
 
 
 def table_of(shard: int) -> str:

@@ -7,6 +7,7 @@ differ are written. Reading takes no lock; what was read is written only if nobo
 written to it meanwhile, and the session is still there.
 
 Memory: a session is folded as a whole, as for showing it; the number of sessions does not matter.
+Of those that may have more, some thousands are looked up at a time.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from rekindle.core.passages import Passage, humps, of_title, parted, passages
 from rekindle.core.transcript import Transcript
 from rekindle.errors import SessionNotFound
 from rekindle.store.base import Store
-from rekindle.store.index import Index, shard_of, table_of
+from rekindle.store.index import Index, table_of
 from rekindle.store.migrations import place, places, seq_at
 from rekindle.store.statements import LAST_PLACE
 
@@ -35,8 +36,8 @@ _STALE = f"""
     where (progress.session is null or progress.id <> s.id or lease.session is not null
            or progress.updated_us <> s.updated_us or progress.revision <> s.revision
            or progress.is_live)
-      and s.deleted_us is null and s.cwd is not null
-    order by s.key
+      and s.deleted_us is null and s.cwd is not null and s.key > :after
+    order by s.key limit :most
 """  # noqa: S608 - all of it is ours
 _IS_THERE = """
     select 1 from store.session
@@ -48,6 +49,7 @@ _INSERT = """
 """
 _IDENTS = "select ident from {} where rowid between ? and ?"
 _PROGRESS = "insert or replace into progress values (?, ?, ?, ?, ?, ?, ?, ?)"
+_TASKS_AT_ONCE = 5_000
 _CHARACTERS_A_WRITE = 2_000_000
 _CHARACTERS_OF_A_ROW = 200
 
@@ -76,6 +78,11 @@ class _Task(Struct, frozen=True, kw_only=True):
     """Whether its time, its revision, and whether it is live, are on record already."""
     mark: _Mark
     last_seq: int
+
+    @property
+    def left(self) -> int:
+        """How many entries are to be looked at."""
+        return max(0, self.last_seq - self.mark.seq)
 
     @property
     def is_another(self) -> bool:
@@ -125,11 +132,12 @@ def bring_up_to_date(index: Index, store: Store) -> Iterator[Progress]:
 
     What is indexed so far stays, if it is not run to its end.
     """
-    tasks = [_task(row) for row in index.query(_STALE)]
-    total = sum(max(0, task.last_seq - task.mark.seq) for task in tasks)
+    first = _stale(index, 0)
+    # Counted, and not held: there may be a million sessions.
+    total = sum(task.left for task in _tasks(index, first))
     done = size = 0
     held: list[_Work] = []
-    for task in tasks:
+    for task in _tasks(index, first):
         for work in _works(index, store, task):
             held.append(work)
             size += work.size
@@ -137,8 +145,20 @@ def bring_up_to_date(index: Index, store: Store) -> Iterator[Progress]:
                 _write(index, held)
                 held, size = [], 0
                 yield Progress(done, total)
-        done += max(0, task.last_seq - task.mark.seq)
+        done += task.left
     _write(index, held)
+
+
+def _tasks(index: Index, tasks: list[_Task]) -> Iterator[_Task]:
+    """Yield the sessions that may have more than is indexed: these, and those that follow."""
+    yield from tasks
+    while len(tasks) == _TASKS_AT_ONCE:
+        tasks = _stale(index, tasks[-1].key)
+        yield from tasks
+
+
+def _stale(index: Index, after: int) -> list[_Task]:
+    return list(map(_task, index.query(_STALE, {"after": after, "most": _TASKS_AT_ONCE})))
 
 
 def _task(row: tuple[Any, ...]) -> _Task:
@@ -228,7 +248,7 @@ def _reaches_back(index: Index, task: _Task, turns: list[_Turn]) -> bool:
     if not idents:
         return False
     begin = place(task.key, task.mark.turn_seq)
-    sql = _IDENTS.format(table_of(shard_of(task.key)))
+    sql = _IDENTS.format(index.table_of(task.key))
     known = index.query(sql, (places(task.key)[0], begin - 1))
     return any(ident in idents for (ident,) in known)
 
@@ -241,9 +261,10 @@ def _write(index: Index, works: list[_Work]) -> None:
             if _may_write(index, work):
                 task, mark = work.task, work.mark
                 first, _ = places(task.key)
-                _write_passages(index, task.key, (work.first, work.last), work.found)
+                shard = index.shard_for(task.key)
+                _write_passages(index, shard, task.key, (work.first, work.last), work.found)
                 if work.is_whole:
-                    _write_passages(index, task.key, (first, first), _title(task))
+                    _write_passages(index, shard, task.key, (first, first), _title(task))
                 # With a time that never was, the rest is looked for the next time.
                 updated_us = task.updated_us if work.is_whole else -1
                 values = (task.key, task.id, updated_us, task.revision, task.is_live)
@@ -264,11 +285,11 @@ def _title(task: _Task) -> list[Passage]:
 
 
 def _write_passages(
-    index: Index, key: int, between: tuple[int, int], wanted: list[Passage]
+    index: Index, shard: int, key: int, between: tuple[int, int], wanted: list[Passage]
 ) -> None:
     """Make the passages of a stretch what is wanted, touching only those that differ."""
     found = {place(key, it.seq): _row(it) for it in wanted}
-    table = index.table(key)
+    table = table_of(shard)
     rows = index.db.execute(_PRESENT.format(table), between).fetchall()
     present = {row[0]: row[1:] for row in rows}
     gone = [(rowid,) for rowid, row in present.items() if found.get(rowid) != row]
@@ -280,6 +301,7 @@ def _write_passages(
         if present.get(rowid) != row
     ]
     index.db.executemany(_INSERT.format(table), new)
+    index.count(shard, len(new) - len(gone))
 
 
 def _row(passage: Passage) -> _Row:

@@ -13,14 +13,15 @@ from rekindle.model import Claimed, Holder
 from rekindle.store.filelock import FileLock
 
 _FIND = "select token, pid, host, is_over from lease where session = ?"
-_ALL = "select session, token, pid, host from lease where not is_over"
+ALL = "select session, token, pid, host from lease where not is_over"
 _ALL_BY_ID = """
     select id, token, pid, host from lease join session on key = session where not is_over
 """
 _TAKE = "insert or replace into lease (session, token, pid, host) values (?, ?, ?, ?)"
 # Who had it last stays known: whoever had it before that has missed something.
-_DROP = """
-    update lease set is_over = 1 where token = :token and (:key is null or session = :key)
+DROP = """
+    update lease set is_over = 1
+    where token = :token and not is_over and (:key is null or session = :key)
 """
 
 
@@ -53,7 +54,7 @@ class Leases:
 
     def driven(self) -> dict[int, Holder]:
         """Return the living holders of all sessions that have one."""
-        rows = self._db.execute(_ALL).fetchall()
+        rows = self._db.execute(ALL).fetchall()
         alive = {token: self._is_alive(token) for token in {row[1] for row in rows}}
         return {
             key: Holder(token=token, pid=pid, host=host)
@@ -72,7 +73,7 @@ class Leases:
 
     def drop(self, holder: Holder, key: int | None) -> None:
         """Give up one session, or all."""
-        self._db.execute(_DROP, {"token": holder.token, "key": key})
+        self._db.execute(DROP, {"token": holder.token, "key": key})
 
     def inherit(self, former: "Leases") -> None:
         """Be alive instead of another."""

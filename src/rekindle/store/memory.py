@@ -183,15 +183,16 @@ class MemoryStore:
         self._holders.pop(was.id, None)
         self._last_holders.pop(was.id, None)
 
-    def deleted(self, before_us: int) -> list[str]:
+    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
         """Return what was deleted."""
         with self._lock:
-            return sorted(
-                record.session.id
+            found = sorted(
+                (record.session.deleted_us or 0, record.session.id)
                 for record in self._records.values()
                 if (record.session.deleted_us or before_us) < before_us
                 and not record.session.is_purged
             )
+        return [session_id for _, session_id in (found if limit < 0 else found[:limit])]
 
     def weigh(self, session_ids: Sequence[str]) -> int:
         """Add up the lines."""

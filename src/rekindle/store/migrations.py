@@ -79,6 +79,12 @@ MIGRATIONS = (
     alter table session add column revision integer not null default 0;
     create index former_by_session on former (session);
     """,
+    # Who drives something, and what is to be purged, however many sessions there are.
+    """
+    create index lease_by_token on lease (token) where not is_over;
+    create index session_by_purge on session (deleted_us, id)
+    where deleted_us is not null and (cwd is not null or turns + messages > 0);
+    """,
 )
 
 

@@ -28,11 +28,13 @@ def entries_in(row: Row) -> list[Entry]:
     if codec != CODEC_LINES:
         raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
     lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
+    # Once, because this is the way of every chunk that is read.
+    said_by, kind_of = Side(side), Kind(kind)
     return [
         Entry(
             seq=seq + offset,
-            side=Side(side),
-            kind=Kind(kind),
+            side=said_by,
+            kind=kind_of,
             at_us=at_us,
             line=line,
             protocol=protocol,

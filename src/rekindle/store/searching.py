@@ -8,7 +8,8 @@ of a word that is everywhere the old ones are no better.
 
 import json
 import re
-from collections.abc import Iterator
+from bisect import bisect
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -17,18 +18,23 @@ from rekindle.core.passages import GAP, Origin
 from rekindle.core.query import Term
 from rekindle.core.secrets import Span
 from rekindle.model import Page
-from rekindle.store.index import Index, shard_of, table_of
+from rekindle.store.index import Index, table_of
 from rekindle.store.migrations import key_at, places, seq_at
 from rekindle.store.rows import conditions_of
 
 _WEIGHED = 1000
 _FEW_SESSIONS = 500
+_SPARSE = 20
+"""If only one of so many sessions is looked at, each is asked for by itself."""
+_ENOUGH = 200
+"""Of as many hits in the latest of many sessions, older ones are not looked for."""
 _WORDS_COLUMN = 4
 _USUAL_LENGTH = 60
 _SATURATION = 1.2
 _PART_OF_LENGTH = 0.75
 _WEIGHTS = {Origin.USER: 1.2, Origin.THOUGHT: 0.8}
 _EVERYWHERE = (0, (1 << 63) - 1)
+_Range = tuple[int, int, int]
 _BEGIN, _END = "\x02", "\x03"
 
 _FOUND = """
@@ -125,46 +131,71 @@ def _quoted(term: Term) -> str:
     return f'"{words}"{"*" if term.is_beginning else ""}'
 
 
-def _candidates(index: Index, wanted: Wanted, expression: str) -> Iterator[_Candidate]:
+def _candidates(index: Index, wanted: Wanted, expression: str) -> list[_Candidate]:
     conditions, values = conditions_of(wanted.page)
     if wanted.since_us is not None:
         conditions.append("updated_us >= :since")
     where = " and ".join(conditions)
     values |= {"expression": expression, "since": wanted.since_us or 0, "most": _WEIGHED}
-    found = 0
-    for shard, low, high in _ranges(index, wanted, where, values):
-        sql = _FOUND.format(table=table_of(shard), where=where)
-        more = {"low": low, "high": high, "most": _WEIGHED - found}
-        for place, turn, at_us, origin, score in index.query(sql, values | more):
-            found += 1
-            weight = _WEIGHTS.get(Origin(origin), 1.0)
-            yield _Candidate(place, turn, at_us, Origin(origin), score * weight)
-        if found >= _WEIGHED:
-            return
+    low, high = _EVERYWHERE
+    if _is_of_some(wanted):
+        # By time, for which there are indexes; a folder's sessions would else all be sorted.
+        sql = f"select key from store.session where {where} order by updated_us desc limit :few"  # noqa: S608
+        rows = index.query(sql, values | {"few": _FEW_SESSIONS})
+        keys = sorted((key for (key,) in rows), reverse=True)
+        if not keys:
+            return []
+        are_all = len(keys) < _FEW_SESSIONS
+        # A common word is in more places than can be walked through to find a few sessions.
+        is_sparse = keys[0] - keys[-1] > len(keys) * _SPARSE
+        if is_sparse and (are_all or not _has_beginning(wanted.terms)):
+            found = _within(index, _ranges(index, map(places, keys)), where, values)
+            if are_all or len(found) >= max(_ENOUGH, wanted.page.limit):
+                return found
+        if are_all:
+            low, high = places(keys[-1])[0], places(keys[0])[1]
+    return _within(index, [(shard, low, high) for shard in index.shards()], where, values)
 
 
-def _ranges(
-    index: Index, wanted: Wanted, where: str, values: dict[str, Any]
-) -> list[tuple[int, int, int]]:
-    """Return which places of which shards to look at: of few sessions each one's, else all.
-
-    A common word is in more places than can be walked through to find a few sessions.
-    """
-    shards = index.shards()
+def _is_of_some(wanted: Wanted) -> bool:
+    """Tell whether only some of the sessions are looked at."""
     page = wanted.page
-    if page.cwd or page.folders or page.agent or wanted.since_us is not None:
-        sql = f"select key from store.session where {where} order by key desc limit :few"  # noqa: S608
-        keys = [key for (key,) in index.query(sql, values | {"few": _FEW_SESSIONS})]
-        if len(keys) < _FEW_SESSIONS:
-            return [(shard_of(key), *places(key)) for key in keys if shard_of(key) in shards]
-    return [(shard, *_EVERYWHERE) for shard in shards]
+    return bool(page.cwd or page.folders or page.agent or wanted.since_us is not None)
+
+
+def _has_beginning(terms: list[Term]) -> bool:
+    """Tell whether FTS5 has to gather words, which it does anew for each query."""
+    return any(term.is_beginning for term in terms)
+
+
+def _ranges(index: Index, wanted: Iterable[tuple[int, int]]) -> list[_Range]:
+    """Return places, each from one to another in one session, with the shards that have them."""
+    begins = index.shards()[::-1]
+    shards = ((begins[: bisect(begins, key_at(low))], low, high) for low, high in wanted)
+    # What has no shard is not indexed any more.
+    return [(before[-1], low, high) for before, low, high in shards if before]
+
+
+def _within(
+    index: Index, ranges: Sequence[_Range], where: str, values: dict[str, Any]
+) -> list[_Candidate]:
+    """Return what is found at these places, from the first ones on, as far as it is weighed."""
+    found: list[_Candidate] = []
+    for shard, low, high in ranges:
+        sql = _FOUND.format(table=table_of(shard), where=where)
+        more = {"low": low, "high": high, "most": _WEIGHED - len(found)}
+        for place, turn, at_us, origin, score in index.query(sql, values | more):
+            weight = _WEIGHTS.get(Origin(origin), 1.0)
+            found.append(_Candidate(place, turn, at_us, Origin(origin), score * weight))
+        if len(found) >= _WEIGHED:
+            break
+    return found
 
 
 def _marked(index: Index, terms: list[Term], expression: str, chosen: list[int]) -> dict[int, str]:
     """Return the words of passages with what was looked for marked."""
-    ranges = [(shard_of(key_at(place)), place, place) for place in chosen]
-    if any(term.is_beginning for term in terms):
-        # FTS5 gathers the words with a beginning anew for each query.
+    ranges = _ranges(index, [(place, place) for place in chosen])
+    if _has_beginning(terms):
         ranges = [(shard, *_EVERYWHERE) for shard in {shard for shard, _, _ in ranges}]
     values = {"expression": expression, "places": json.dumps(chosen), "begin": _BEGIN, "end": _END}
     marked: dict[int, str] = {}

@@ -39,7 +39,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store import statements, upkeep
+from rekindle.store import forking, statements, upkeep
 from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
@@ -207,6 +207,8 @@ class SqliteStore:
 
     def scrub(self, tick: Callable[[], object]) -> None:
         """Write the whole file anew: pages that were split have copies where nothing is used."""
+        with self._mutex, translated(self._path):
+            upkeep.check_nobody_waits_long(self._db, self._leases)
         self._rewrite(tick)
         self._empty_log()
         if index_path(self._path).exists():
@@ -262,9 +264,9 @@ class SqliteStore:
         with self._mutex, translated(self._path):
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
-    def deleted(self, before_us: int) -> list[str]:
+    def deleted(self, before_us: int, limit: int = -1) -> list[str]:
         """Return what was deleted."""
-        return sorted(row[0] for row in self._query(statements.DELETED, (before_us,)))
+        return [row[0] for row in self._query(statements.DELETED, (before_us, limit))]
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
@@ -410,7 +412,7 @@ class SqliteStore:
                 }
                 self._update_or_make(statements.TALLY, values, change.at_us)
             case Forked():
-                self._fork(change)
+                self._make_fork(change)
             case Deleted():
                 sql = "update session set deleted_us = ? where id = ?"
                 self._execute(sql, (change.at_us, change.session_id))
@@ -446,23 +448,11 @@ class SqliteStore:
         last = self._execute(statements.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
 
-    def _fork(self, forked: Forked) -> None:
+    def _make_fork(self, forked: Forked) -> None:
         parent = self._key_of(forked.parent_id)
-        self._execute(
-            statements.FORK, {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
-        )
-        child = self._key_of(forked.session_id)
-        shift = place(child, 0) - place(parent, 0)
-        until = place(parent, forked.until_seq)
-        self._execute(statements.COPY, (shift, place(parent, 0), until))
-        self._cut(child, forked.until_seq)
-
-    def _cut(self, key: int, until_seq: int) -> None:
-        """Take from the last row what lies beyond an entry."""
-        for row in self._execute(statements.LAST_ROW, places(key)):
-            lines = [entry.line for entry in entries_in(row) if entry.seq <= until_seq]
-            sql = "update stretch set lines = ?, data = ? where place = ?"
-            self._execute(sql, (len(lines), b"\n".join(lines), row[0]))
+        values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+        self._execute(statements.FORK, values)
+        forking.copy(self._db, parent, self._key_of(forked.session_id), forked.until_seq)
 
     def _key_or_make(self, session_id: str, at_us: int) -> int:
         sql = "select key from session where id = ?"

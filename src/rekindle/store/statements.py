@@ -109,6 +109,7 @@ DELETED_KEYS = """
 DELETED = """
     select id from session
     where deleted_us < ? and (cwd is not null or turns + messages > 0)
+    order by deleted_us, id limit ?
 """
 
 BLANK = """

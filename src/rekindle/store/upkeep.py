@@ -18,6 +18,8 @@ from rekindle.store.rows import Row, entries_in
 from rekindle.store.statements import ROW
 from rekindle.store.weeks import SHIFT_US, WEEK_US
 
+LARGEST_WAITED_FOR = 256 * 1024 * 1024
+"""A file of this size is written anew in seconds, for which recorders can hold back what comes."""
 _PAGES_A_STEP = 256
 _STEPS_A_TICK = 100_000
 # The end of a turn is the last that is told of it, but for what an agent may still have to say.
@@ -144,6 +146,17 @@ def check_nobody_records(leases: Leases) -> None:
         raise StoreUnavailable(
             f"process {holder.pid} on {holder.host} is recording, and this store is of an "
             "older kind, which can be compacted only while nobody records: close it first"
+        )
+
+
+def check_nobody_waits_long(db: Database, leases: Leases) -> None:
+    """Raise StoreUnavailable if somebody records, and would have to wait for a large file."""
+    if db.pragma("page_count") * db.pragma("page_size") <= LARGEST_WAITED_FOR:
+        return
+    for holder in leases.driven().values():
+        raise StoreUnavailable(
+            f"process {holder.pid} on {holder.host} is recording, and would have to wait until "
+            "the whole store is written anew: close it first"
         )
 
 

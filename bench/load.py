@@ -1,0 +1,259 @@
+"""Measures Rekindle under load: many sessions at once, very long ones, very many, slow readers.
+
+Writes the second part of bench/RESULTS.md, and the curves in bench/plots. Ends with 1 when a bar
+is not met, or a result is wrong. It takes an hour, and a disk with some GB.
+"""
+
+import argparse
+import compileall
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import crowding
+import growing
+import rekindle
+import results
+import slowness
+import streaming
+from client import WrongResult
+from curves import of_length, of_size
+from report import number
+
+_BASE = 10
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is done."""
+
+    seconds: float = 600
+    sessions: int = 50
+    pace: int = 100
+    entries: int = 10_000_000
+    stored: int = 1_000_000
+    padding: int = 0
+    unread: int = 1_000_000
+    unread_seconds: int = 60
+
+
+_QUICK = Extent(
+    seconds=10, sessions=16, pace=50, entries=100_000, stored=10_000, unread=100_000,
+    unread_seconds=6,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was found, and the most that it may be, where there is a bar."""
+
+    what: str
+    found: float
+    unit: str
+    most: float | None = None
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the bar is met."""
+        return self.most is None or self.found <= self.most
+
+    def row(self) -> str:
+        """Return the row of the table."""
+        bar = "" if self.most is None else f"at most {number(self.most)} {self.unit}"
+        verdict = "" if self.most is None else "pass" if self.is_met else "**fail**"
+        found = f"{number(self.found)} {self.unit}"
+        return f"| {self.what} | {found.strip()} | {bar.strip()} | {verdict} |"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one part of the report says, and the pictures that belong to it."""
+
+    title: str
+    words: str
+    figures: list[Figure]
+    plots: dict[str, str]
+
+
+def main() -> int:
+    """Measure, print the report, and write it down if it is whole."""
+    options = _options()
+    extent = _chosen(options)
+    compileall.compile_dir(str(Path(rekindle.__file__).parent), quiet=1)
+    parts: list[Part] = []
+    for name in options.parts or _PARTS:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        try:
+            with TemporaryDirectory(prefix="rekindle-load-", dir=options.folder) as folder:
+                parts.append(_PARTS[name](extent, Path(folder) / "store.db"))
+        except WrongResult as error:
+            print(f"wrong result: {error}", file=sys.stderr)
+            return 1
+        print(_section(parts[-1]), flush=True)
+    if options.write or not (options.parts or options.quick):
+        _write(parts)
+    return 0 if all(it.is_met for part in parts for it in part.figures) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], *_PARTS], help="only these; none: all")
+    parser.add_argument("--quick", action="store_true", help="small counts; writes no results")
+    parser.add_argument("--write", action="store_true", help="write the results of --quick too")
+    parser.add_argument("--seconds", type=float, help="how long sessions stream")
+    parser.add_argument("--entries", type=int, help="how long a session gets")
+    parser.add_argument("--stored", type=int, help="how many sessions a store gets")
+    parser.add_argument("--padding", type=int, help="bytes of a tool's output in each of them")
+    parser.add_argument("--folder", help="where stores are made (default: for temporary files)")
+    return parser.parse_args()
+
+
+def _chosen(options: argparse.Namespace) -> Extent:
+    given = {name: getattr(options, name) for name in ("seconds", "entries", "stored", "padding")}
+    usual = _QUICK if options.quick else Extent()
+    return replace(usual, **{name: it for name, it in given.items() if it is not None})
+
+
+def _streams(extent: Extent, store: Path) -> Part:
+    found = streaming.stream(store, extent.sessions, extent.pace, extent.seconds)
+    held = found["mb_end"] - found["mb_begin"]
+    return Part(
+        "Many at once",
+        f"{extent.sessions} sessions streamed at once, {extent.pace} flushed chunks a second each, "
+        f"over {streaming.PROCESSES} processes into one store, for {extent.seconds:.0f} seconds, "
+        f"turn after turn: {found['chunks']:,.0f} chunks. Each was on record once and in order, as "
+        "it had come; a chunk's way is from the agent to the client, the commit included. Memory "
+        "and files are those of the process that has most. While somebody reads one snapshot for "
+        f"{found['reading']:.0f} seconds, SQLite cannot begin its log anew.",
+        [
+            Figure("chunks in all", found["rate"], "1/s"),
+            Figure("a chunk's way, median", found["p50"], "ms"),
+            Figure("the same, 99th percentile", found["p99"], "ms"),
+            Figure("the longest", found["longest"], "ms"),
+            Figure("memory at the beginning", found["mb_begin"], "MB"),
+            Figure("memory at the end", found["mb_end"], "MB", 45),
+            Figure("that is more by", held, "MB", 5),
+            Figure("open files at the beginning", found["files_begin"], ""),
+            Figure("open files at the end", found["files_end"], "", found["files_begin"]),
+            Figure("the store's log at most", found["log"], "MB", 64),
+            Figure("while a snapshot is read", found["log_read"], "MB"),
+            Figure("at the end", found["log_after"], "MB", 64),
+        ],
+        {},
+    )
+
+
+def _session(extent: Extent, store: Path) -> Part:
+    lengths = [extent.entries // _BASE**power for power in range(3, -1, -1)]
+    lengths = [it for it in lengths if it >= growing.SHORTEST]
+    found = dict(growing.grow(store, lengths))
+    first, last = found[lengths[0]], found[lengths[-1]]
+    return Part(
+        "A long session",
+        "One session grows; its turns have 2,000 entries each, written as recording writes them. "
+        "A load is by an agent that does not know it, to a client that compares all of it. What a "
+        "load holds is what is told: the words, and the lines that are made of them.",
+        [
+            Figure(f"entries appended at {lengths[0]:,}", first["append"], "1/s"),
+            Figure(f"entries appended at {lengths[-1]:,}", last["append"], "1/s"),
+            Figure("the first in terms of the last", first["append"] / last["append"], "", 1.5),
+            Figure(f"`session/load` of {lengths[-1]:,}", last["load_s"], "s"),
+            Figure("the same for each 50,000 of them", last["load_per"] / 2, "s", 0.5),
+            Figure("memory above idle meanwhile", last["load_mb"], "MB"),
+            Figure("`rekindle show --last`", last["last_s"], "s"),
+            Figure("its memory", last["last_mb"], "MB"),
+            Figure("`rekindle export`", last["export_s"], "s"),
+            Figure("its memory", last["export_mb"], "MB"),
+            Figure("the store", last["file_mb"], "MB"),
+        ],
+        of_length(found),
+    )
+
+
+def _store(extent: Extent, store: Path) -> Part:
+    sizes = [extent.stored // _BASE**power for power in range(3, -1, -1)]
+    sizes = [it for it in sizes if it >= crowding.FEWEST]
+    found = dict(crowding.fill(store, sizes, extent.padding))
+    size, last = sizes[-1], found[sizes[-1]]
+    parts = {f"`prune` of {size // _BASE:,}": size // _BASE, "`prune --now` of 100": 100}
+    thrown = dict(crowding.throw_away(store, size, parts))
+    waits = {"`prune --now` of 100": None}
+    figures = [
+        Figure(f"{size:,} sessions", last["file_mb"], "MB"),
+        Figure("their index", last["index_mb"], "MB"),
+        Figure("index built, from a tenth of them on", last["index_s"], "s"),
+        Figure("index brought up to date with nothing new", last["nothing_new_ms"], "ms"),
+        Figure("a page of the store", last["page_ms"], "ms", 5),
+        Figure("`session/list`, a page", last["list_ms"], "ms", 5),
+        Figure("`rekindle list` on a terminal", last["terminal_ms"], "ms", 150),
+        Figure("`rekindle list` to a pipe", last["pipe_ms"], "ms", 150),
+        Figure("start to the answer to `initialize`", last["start_ms"], "ms"),
+        Figure(f"`session/load` of one of {crowding.FIXED:,} entries", last["load_s"], "s", 0.5),
+        *(Figure(f"search for {name}", last[name], "ms", 100) for name in crowding.QUERIES),
+        Figure("`rekindle search`, the whole command", last["command_ms"], "ms"),
+    ]
+    for name, it in thrown.items():
+        figures += [
+            Figure(name, it["seconds"], "s"),
+            Figure("its memory", it["mb"], "MB"),
+            Figure("the longest way of a chunk meanwhile", it["waited_ms"], "ms", waits.get(name)),
+        ]
+    return Part(
+        "A crowded store",
+        "One store fills with sessions of one turn each. The commands that look at all of it, or "
+        "throw some of it away, run while a session is recorded, 100 chunks a second.",
+        figures,
+        of_size(found),
+    )
+
+
+def _slow(extent: Extent, store: Path) -> Part:
+    unread = slowness.deaf_client(store, extent.unread, extent.unread_seconds)
+    unheard = slowness.deaf_agent(store.with_name("other.db"), extent.unread_seconds)
+    return Part(
+        "Who does not read",
+        f"A client reads nothing for {extent.unread_seconds} seconds while an agent has "
+        f"{unread['sent_mb']:.0f} MB to say, and then everything; an agent reads nothing for as "
+        "long while a client writes prompts. Nothing was lost.",
+        [
+            Figure("taken from the agent meanwhile", unread["taken_mb"], "MB", 5),
+            Figure("memory above idle then", unread["above_mb"], "MB", 20),
+            Figure("and when all was read", unread["after_mb"], "MB", 20),
+            Figure("taken from the client meanwhile", unheard["taken_mb"], "MB", 5),
+            Figure("memory above idle then", unheard["above_mb"], "MB", 20),
+        ],
+        {},
+    )
+
+
+_PARTS: dict[str, Callable[[Extent, Path], Part]] = {
+    "streams": _streams,
+    "session": _session,
+    "store": _store,
+    "slow": _slow,
+}
+
+
+def _section(part: Part) -> str:
+    rows = "\n".join(figure.row() for figure in part.figures)
+    pictures = "\n".join(f"![{name}](plots/{name}.svg)" for name in part.plots)
+    table = f"|  |  | bar |  |\n| --- | --- | --- | --- |\n{rows}"
+    return "\n\n".join(filter(None, (f"## {part.title}", part.words, table, pictures)))
+
+
+def _write(parts: list[Part]) -> None:
+    for part in parts:
+        for name, picture in part.plots.items():
+            path = results.FOLDER / "plots" / f"{name}.svg"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(picture, encoding="utf-8")
+    when = time.strftime("%Y-%m-%d")
+    head = f"# How Rekindle bears load\n\n{when}. Written by `make load`, like the curves."
+    results.write_load("\n\n".join([head, *map(_section, parts)]).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
