@@ -189,7 +189,40 @@ class Forked(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-Change = Stretch | Opened | Titled | Tallied | Deleted | Archived | Forked
+class Origin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The file of another tool's that a session is in, and what is known of it here."""
+
+    tool: str
+    path: str
+    """The file; what stands after a `#` says which of its sessions."""
+    sha256: str = ""
+    stamp: str = ""
+    """How the file looked from outside: one that looks so still has nothing new."""
+    entries: int = 0
+    """How many of the session's entries are from it; if there are more, it went on here."""
+    settled: int = 0
+    """How many of those stay as they are, however the file goes on."""
+    version: int = 0
+    """Of the importer: another one may make other entries of the same file."""
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """The session is in a file of another tool's."""
+
+    session_id: str
+    at_us: int
+    origin: Origin
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """The entries of a session after that one are taken away, because others come instead."""
+
+    session_id: str
+    at_us: int
+    until_seq: int
+
+
+Change = Stretch | Opened | Titled | Tallied | Deleted | Archived | Forked | Imported | Cut
 """What can be written to a store."""
 
 
@@ -228,6 +261,12 @@ class Session(Struct, frozen=True, kw_only=True):
     last_seq: int
     turns: int
     messages: int
+    origin: Origin | None = None
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether what is said in it, or the beginning of that, is from another tool's file."""
+        return self.origin is not None and self.origin.entries > 0
 
     @property
     def is_stray(self) -> bool:
@@ -293,6 +332,7 @@ class Arrived(Struct, frozen=True, kw_only=True, rename="camel"):
     parent_id: str | None = None
     turns: int = 0
     messages: int = 0
+    origin: Origin | None = None
 
 
 class Page(Struct, frozen=True, kw_only=True):

@@ -100,6 +100,7 @@ OURS_AFTER = {
     "rekindle.store.upkeep",
     "rekindle.store.weeks",
     "rekindle.store.whereabouts",
+    "rekindle.store.writing",
     "rekindle.wire",
     "rekindle.wire.envelope",
     "rekindle.wire.framing",

@@ -115,6 +115,7 @@ def _arrived(session: Session, titles: dict[TitleSource, str]) -> Arrived:
         # What was lost to a failing store may have been counted.
         turns=min(session.turns, session.last_seq),
         messages=min(session.messages, session.last_seq),
+        origin=session.origin,
     )
 
 
@@ -241,6 +242,9 @@ def check_arrived(arrived: Arrived, entries: int) -> None:
     words = [arrived.id, arrived.agent_session_id, *arrived.agent.command, *arrived.directories]
     words += [arrived.agent.name or "", arrived.agent.version or "", arrived.cwd or ""]
     words += [arrived.parent_id or "", *arrived.titles.values()]
+    if arrived.origin is not None:
+        origin = arrived.origin
+        words += [origin.tool, origin.path, origin.sha256, origin.stamp]
     if not arrived.id:
         raise BadBundle("a session has no id")
     if len(words) > _MOST_WORDS or any(len(it) > _LONGEST_WORDS for it in words):

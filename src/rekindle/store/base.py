@@ -3,17 +3,29 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, Self
 
+from msgspec import Struct
+
 from rekindle.model import (
     Change,
     Claimed,
     Entry,
     Holder,
+    Origin,
     Overview,
     Page,
     Session,
     Standing,
     TitleSource,
 )
+
+
+class Kept(Struct, frozen=True):
+    """A session that was imported: which, of which folder, from where."""
+
+    session_id: str
+    cwd: str | None
+    origin: Origin
+    is_deleted: bool = False
 
 
 class Store(Protocol):
@@ -43,6 +55,9 @@ class Store(Protocol):
         - Archived: likewise, or with False it is listed again; the first time stays.
         - Forked: a new session gets the parent's entries up to `until_seq`, its agent, folder
           and title, and no others; the parent stays as it is. Raises SessionNotFound.
+        - Imported: tells where the session is from.
+        - Cut: the entries after `until_seq` are gone; the next one gets the seq after that. Only
+          for what nobody drives. Raises SessionNotFound.
 
         A change that names an unknown session makes it, except Deleted and Archived, which
         then do nothing.
@@ -94,6 +109,14 @@ class Store(Protocol):
 
         The agent's are those that Opened has told, now or before.
         """
+        ...
+
+    def known_to_agent_as(self, agent_session_id: str) -> str | None:
+        """Return the session that an agent knows, or has known, by that id, as Opened told."""
+        ...
+
+    def imported(self) -> Iterator[Kept]:
+        """Yield every session that Imported was told of, also those that were deleted."""
         ...
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:

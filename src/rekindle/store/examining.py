@@ -33,6 +33,7 @@ SOUND_SQLITE = (3, 51, 3)
 """The first one without the WAL-reset bug, which can damage a store that several write to."""
 
 NEWEST_SCHEMA = len(MIGRATIONS)
+_SCHEMA_WITH_ORIGINS = 6
 
 # Where SQLite's file format has them.
 _BEGIN = b"SQLite format 3\0"
@@ -208,10 +209,13 @@ class Examination:
                 yield how
 
     def _rows_of_sessions(self) -> Iterator[tuple[str, Any]]:
+        sql = statements.SESSION
+        if (self.schema() or 0) < _SCHEMA_WITH_ORIGINS:
+            sql = sql.replace(" origin,", " null,")
         with self._translated():
             # As bytes: the id may be what makes no sense.
             for key, id_ in self._db.execute("select key, cast(id as blob) from session"):
-                rows = self._db.execute(f"{statements.SESSION} where key = ?", (key,))
+                rows = self._db.execute(f"{sql} where key = ?", (key,))
                 yield id_.decode(errors="replace"), rows
 
     def _wrong(self) -> Iterator[str]:

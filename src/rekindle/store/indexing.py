@@ -21,7 +21,7 @@ from rekindle.core.transcript import Transcript
 from rekindle.errors import SessionNotFound
 from rekindle.store.base import Store
 from rekindle.store.index import Index, table_of
-from rekindle.store.migrations import place, places, seq_at
+from rekindle.store.migrations import REVISION_BITS, place, places, seq_at
 from rekindle.store.statements import LAST_PLACE
 
 # A title that is made of the first prompt is found there.
@@ -76,6 +76,8 @@ class _Task(Struct, frozen=True, kw_only=True):
     indexed_id: str | None
     is_known: bool
     """Whether its time, its revision, and whether it is live, are on record already."""
+    was_cut: bool
+    """Whether entries were taken away that may be indexed."""
     mark: _Mark
     last_seq: int
 
@@ -86,8 +88,9 @@ class _Task(Struct, frozen=True, kw_only=True):
 
     @property
     def is_another(self) -> bool:
-        """Whether what is indexed is of another session, or of more than there is now."""
-        return self.indexed_id not in {None, self.id} or self.mark.seq > self.last_seq
+        """Whether what is indexed is of another session, or of entries that are gone."""
+        is_longer = self.mark.seq > self.last_seq
+        return self.indexed_id not in {None, self.id} or is_longer or self.was_cut
 
     @property
     def has_more(self) -> bool:
@@ -173,6 +176,7 @@ def _task(row: tuple[Any, ...]) -> _Task:
         is_live=bool(is_live),
         indexed_id=indexed_id,
         is_known=[was_us, revised, was_live] == now,
+        was_cut=(revised or 0) >> REVISION_BITS != revision >> REVISION_BITS,
         mark=_Mark(seq, turn, turn_seq),
         last_seq=seq_at(last),
     )

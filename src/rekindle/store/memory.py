@@ -16,10 +16,12 @@ from rekindle.model import (
     Archived,
     Change,
     Claimed,
+    Cut,
     Deleted,
     Entry,
     Forked,
     Holder,
+    Imported,
     Opened,
     Overview,
     Page,
@@ -31,6 +33,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
+from rekindle.store.base import Kept
 from rekindle.store.weeks import week_of
 
 
@@ -120,6 +123,22 @@ class MemoryStore:
             known = {r.session.agent_session_id for r in self._records.values()}
             known = known.union(*(r.former for r in self._records.values()))
             return (known | self._records.keys()) & set(session_ids)
+
+    def known_to_agent_as(self, agent_session_id: str) -> str | None:
+        """Return the session that an agent has under that id."""
+        with self._lock:
+            records = list(self._records.values())
+        now = [it for it in records if it.session.agent_session_id == agent_session_id]
+        once = [it for it in records if agent_session_id in it.former]
+        return next((it.session.id for it in [*now, *once]), None)
+
+    def imported(self) -> Iterator[Kept]:
+        """Yield what was imported."""
+        with self._lock:
+            sessions = [record.session for record in self._records.values()]
+        for it in sessions:
+            if it.origin is not None:
+                yield Kept(it.id, it.cwd, it.origin, it.deleted_us is not None)
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
@@ -262,6 +281,11 @@ class MemoryStore:
                 self._title(self._get_or_make(change.session_id, change.at_us), change)
             case Tallied():
                 self._tally(self._get_or_make(change.session_id, change.at_us), change)
+            case _:
+                self._apply_seldom(change)
+
+    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Cut) -> None:
+        match change:
             case Forked():
                 self._fork(change)
             case Deleted():
@@ -274,6 +298,13 @@ class MemoryStore:
                     since_us = record.session.archived_us or change.at_us
                     archived_us = since_us if change.is_archived else None
                     record.session = replace(record.session, archived_us=archived_us)
+            case Imported():
+                record = self._get_or_make(change.session_id, change.at_us)
+                record.session = replace(record.session, origin=change.origin)
+            case Cut():
+                record = self._get(change.session_id)
+                del record.entries[change.until_seq :]
+                record.session = replace(record.session, last_seq=len(record.entries))
 
     def _fork(self, forked: Forked) -> None:
         parent = self._get(forked.parent_id)

@@ -3,7 +3,9 @@
 session   a conversation. `key` stands for the client's id wherever space matters, and is
           never given again.
           `program` is the base name of its command. `revision` counts titles, and what came
-          from elsewhere: changes that may leave `updated_us` as it is.
+          from elsewhere: changes that may leave `updated_us` as it is; from bit REVISION_BITS on,
+          how often entries were taken away. `origin` tells in which file of another tool's it
+          is, as JSON.
 former    by which ids the agent has known a session before.
 lease     which process drives a session; `token` names the file that it holds while it lives.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
@@ -85,10 +87,16 @@ MIGRATIONS = (
     create index session_by_purge on session (deleted_us, id)
     where deleted_us is not null and (cwd is not null or turns + messages > 0);
     """,
+    # What was imported before is found without reading every session's row.
+    """
+    alter table session add column origin text;
+    create index session_by_origin on session (id) where origin is not null;
+    """,
 )
 
 
 _SEQ_BITS = 32
+REVISION_BITS = 20
 
 WITHIN = f"place between key << {_SEQ_BITS} and (key + 1 << {_SEQ_BITS}) - 1"
 """In SQL: what lies in `stretch` is of the session with that `key`."""

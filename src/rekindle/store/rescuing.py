@@ -49,4 +49,5 @@ def _as_it_was(former: "SqliteStore", session: Session) -> Arrived:
         parent_id=session.parent_id,
         turns=session.turns,
         messages=session.messages,
+        origin=session.origin,
     )

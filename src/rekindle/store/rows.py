@@ -3,8 +3,21 @@
 import json
 from typing import Any, cast
 
+import msgspec
+from msgspec import MsgspecError
+
 from rekindle.errors import StoreError
-from rekindle.model import AgentIdentity, Entry, Kind, Opened, Page, Session, Side, TitleSource
+from rekindle.model import (
+    AgentIdentity,
+    Entry,
+    Kind,
+    Opened,
+    Origin,
+    Page,
+    Session,
+    Side,
+    TitleSource,
+)
 from rekindle.store.migrations import seq_at
 
 Row = tuple[Any, ...]
@@ -15,8 +28,9 @@ _TYPES_OF_ENTRIES = (int, int, str, str, int, int, int, bytes)
 _TYPES_OF_SESSION = (
     str, str, str | None, str | None, str, str | None, str,
     str | None, str | None, str | None, int, int, str | None,
-    int | None, int | None, int, int, int | None,
+    int | None, int | None, int, int, str | None, int | None,
 )  # fmt: skip
+_decode_origin = msgspec.json.Decoder(Origin).decode
 
 
 def entries_in(row: Row) -> list[Entry]:
@@ -51,7 +65,7 @@ def session_in(row: Row) -> Session:
     (
         id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
         user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-        archived_us, deleted_us, turns, messages, last,
+        archived_us, deleted_us, turns, messages, origin, last,
     ) = row  # fmt: skip
     if not all(map(isinstance, row, _TYPES_OF_SESSION)):
         raise ValueError(f"the row of {id_} is none of a session")
@@ -79,7 +93,16 @@ def session_in(row: Row) -> Session:
         last_seq=seq_at(last or 0),
         turns=turns,
         messages=messages,
+        origin=None if origin is None else origin_in(origin),
     )
+
+
+def origin_in(written: str) -> Origin:
+    """Return where a session is from. Raises ValueError if it has no sense."""
+    try:
+        return _decode_origin(written)
+    except (MsgspecError, RecursionError) as error:
+        raise ValueError(f"it is no origin: {error}") from None
 
 
 def told_by(opened: Opened) -> dict[str, Any]:

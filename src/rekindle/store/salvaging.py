@@ -19,7 +19,7 @@ from rekindle.core.titles import title_from_prompt
 from rekindle.model import Kind, Side
 from rekindle.store.migrations import WITHIN, Database, key_at, place, places, seq_at
 from rekindle.store.pages import Image, Row, Value, read_page
-from rekindle.store.rows import CODEC_LINES
+from rekindle.store.rows import CODEC_LINES, origin_in
 from rekindle.store.statements import APPEND, ROW
 from rekindle.wire.envelope import encode, rows, table, text
 
@@ -36,8 +36,9 @@ _COLUMNS_OF_SESSION = (
     "id", "agent_session_id", "agent_name", "agent_version", "command", "program", "cwd",
     "directories", "user_title", "agent_title", "prompt_title", "created_us", "updated_us",
     "parent_id", "archived_us", "deleted_us", "turns", "messages", "revision",
+    "origin",
 )  # fmt: skip
-_FEWEST_OF_SESSION = len(_COLUMNS_OF_SESSION) - 2
+_FEWEST_OF_SESSION = len(_COLUMNS_OF_SESSION) - 3
 _NUMBERS = frozenset({"created_us", "updated_us", "archived_us", "deleted_us"})
 _COUNTS = frozenset({"turns", "messages", "revision"})
 _LISTS = frozenset({"command", "directories"})
@@ -364,6 +365,8 @@ def _sensible(name: str, found: dict[str, Value]) -> Value:
         return value if isinstance(value, int) else (0 if is_needed else None)
     if name == "agent_session_id":
         return value if isinstance(value, str) else ""
+    if name == "origin":
+        return value if isinstance(value, str) and _is_origin(value) else None
     return value if isinstance(value, str) else None
 
 
@@ -371,6 +374,14 @@ def _is_list_of_words(value: str) -> bool:
     try:
         msgspec.json.decode(value, type=list[str])
     except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_origin(value: str) -> bool:
+    try:
+        origin_in(value)
+    except ValueError:
         return False
     return True
 

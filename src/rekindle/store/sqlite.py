@@ -22,28 +22,23 @@ import apsw
 from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
-    Archived,
     Change,
     Claimed,
-    Deleted,
     Entry,
-    Forked,
     Holder,
-    Opened,
     Overview,
     Page,
     Session,
     Standing,
     Stretch,
-    Tallied,
-    Titled,
     TitleSource,
 )
-from rekindle.store import forking, statements, upkeep
+from rekindle.store import statements, upkeep
+from rekindle.store.base import Kept
 from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
-from rekindle.store.migrations import key_at, place, places
+from rekindle.store.migrations import place, places
 from rekindle.store.opening import (
     in_words,
     lock_path,
@@ -51,8 +46,9 @@ from rekindle.store.opening import (
     open_for_writing,
     translated,
 )
-from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
+from rekindle.store.rows import Row, conditions_of, entries_in, origin_in, session_in
 from rekindle.store.whereabouts import Whereabouts
+from rekindle.store.writing import Writer
 
 if TYPE_CHECKING:
     from rekindle.store.index import Index
@@ -70,13 +66,12 @@ class SqliteStore:
         self._patience = patience
         self._mutex = RLock()
         self._is_synced: bool | None = None
-        self._ends: dict[str, int] = {}
-        """Where the next entry of a session will lie, as far as this process knows."""
         # Which store was set aside last: cheaper to look at than whether the file is still there.
         self._note = note_in(lock_path(path))
         with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
             self._whereabouts = Whereabouts(path)
+        self._writer = Writer(self._db)
         self._lock: FileLock | None = None
         self._leases = Leases(self._db, path.with_name(path.name + ".live"))
 
@@ -99,16 +94,16 @@ class SqliteStore:
     def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
         """Apply `changes` if nobody has written to the session."""
         with self._mutex:
-            self._ends.clear()
+            self._writer.ends.clear()
             try:
                 self._sync_from_now_on(sync=True)
                 with self._writing():
                     is_as_expected = self._last_seq(session_id) == after
                     for change in changes if is_as_expected else ():
-                        self._apply(change)
+                        self._writer.apply(change)
                     self._execute(statements.REVISE, (session_id,))
             except BaseException:
-                self._ends.clear()
+                self._writer.ends.clear()
                 raise
             return is_as_expected
 
@@ -161,6 +156,17 @@ class SqliteStore:
         """Return the ids that are known here."""
         asked = json.dumps(list(session_ids))
         return {row[0] for row in self._query(statements.BOUND, {"asked": asked})}
+
+    def known_to_agent_as(self, agent_session_id: str) -> str | None:
+        """Return the session that an agent has under that id."""
+        rows = self._query(statements.OF_AGENT, {"asked": agent_session_id})
+        return rows[0][0] if rows else None
+
+    def imported(self) -> Iterator[Kept]:
+        """Yield what was imported."""
+        for session_id, cwd, is_deleted, origin in self._query(statements.IMPORTED):
+            with translated(self._path):
+                yield Kept(session_id, cwd, origin_in(origin), bool(is_deleted))
 
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
@@ -283,7 +289,7 @@ class SqliteStore:
         self._execute("delete from stretch where place between ? and ?", places(key))
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
-        self._ends.pop(session_id, None)
+        self._writer.ends.pop(session_id, None)
 
     def _forget_words(self, *session_ids: str) -> None:
         """Remove sessions from the index, if there is one."""
@@ -347,16 +353,16 @@ class SqliteStore:
             if (
                 isinstance(first, Stretch)
                 and first.kind not in ACTIVITY
-                and first.session_id in self._ends
+                and first.session_id in self._writer.ends
             ):
                 # One statement is a transaction by itself.
-                self._append(first)
+                self._writer.append(first)
             else:
                 with self._transaction():
                     for change in changes:
-                        self._apply(change)
+                        self._writer.apply(change)
         except BaseException:
-            self._ends.clear()
+            self._writer.ends.clear()
             raise
         finally:
             if is_held:
@@ -392,79 +398,9 @@ class SqliteStore:
                 if is_held:
                     self.lock.release()
 
-    def _apply(self, change: Change) -> None:
-        match change:
-            case Stretch():
-                self._append(change)
-            case Opened():
-                told = told_by(change)
-                if change.agent_session_id is not None:
-                    self._execute(statements.REMEMBER_FORMER, told)
-                self._update_or_make(statements.OPEN, told, change.at_us)
-            case Titled():
-                values = {"id": change.session_id, "title": change.title}
-                self._update_or_make(statements.TITLE[change.source], values, change.at_us)
-            case Tallied():
-                values = {
-                    "id": change.session_id,
-                    "turns": change.turns,
-                    "messages": change.messages,
-                }
-                self._update_or_make(statements.TALLY, values, change.at_us)
-            case Forked():
-                self._make_fork(change)
-            case Deleted():
-                sql = "update session set deleted_us = ? where id = ?"
-                self._execute(sql, (change.at_us, change.session_id))
-            case Archived():
-                since_us = change.at_us if change.is_archived else None
-                self._execute(statements.ARCHIVE, (since_us, since_us, change.session_id))
-
-    def _append(self, stretch: Stretch) -> None:
-        start = self._ends.get(stretch.session_id) or self._find_end(stretch)
-        values = (
-            start,
-            stretch.count,
-            stretch.side,
-            stretch.kind,
-            stretch.at_us,
-            stretch.protocol,
-            CODEC_LINES,
-            stretch.data,
-        )
-        self._db.execute(statements.APPEND, values)
-        self._ends[stretch.session_id] = start + stretch.count
-        # Only here, because a changed time moves the session in two indexes, and most of
-        # what is written is streamed chunks.
-        if stretch.kind in ACTIVITY:
-            self._execute(statements.USE, (stretch.at_us, key_at(start)))
-
     def _last_seq(self, session_id: str) -> int:
         rows = self._execute(f"{statements.SESSION} where id = ?", (session_id,))
         return session_in(rows[0]).last_seq if rows else 0
-
-    def _find_end(self, stretch: Stretch) -> int:
-        key = self._key_or_make(stretch.session_id, stretch.at_us)
-        last = self._execute(statements.LAST, places(key))
-        return (last[0][0] if last else place(key, 0)) + 1
-
-    def _make_fork(self, forked: Forked) -> None:
-        parent = self._key_of(forked.parent_id)
-        values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
-        self._execute(statements.FORK, values)
-        forking.copy(self._db, parent, self._key_of(forked.session_id), forked.until_seq)
-
-    def _key_or_make(self, session_id: str, at_us: int) -> int:
-        sql = "select key from session where id = ?"
-        rows = self._execute(sql, (session_id,))
-        if not rows:
-            self._execute(statements.MAKE, {"id": session_id, "at_us": at_us})
-            rows = self._execute(sql, (session_id,))
-        return rows[0][0]
-
-    def _update_or_make(self, sql: str, values: dict[str, Any], at_us: int) -> None:
-        self._key_or_make(values["id"], at_us)
-        self._execute(sql, values)
 
     # -- reading ------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The SQL of the store on disk. The schema, and what the names mean, is in `migrations`."""
 
 from rekindle.model import TitleSource
-from rekindle.store.migrations import WITHIN
+from rekindle.store.migrations import REVISION_BITS, WITHIN
 
 LAST_PLACE = f"""
     (select place + lines - 1 from stretch where {WITHIN} order by place desc limit 1)
@@ -11,7 +11,7 @@ LAST_PLACE = f"""
 SESSION = f"""
     select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
            user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
-           archived_us, deleted_us, turns, messages, {LAST_PLACE}
+           archived_us, deleted_us, turns, messages, origin, {LAST_PLACE}
     from session
 """  # noqa: S608 - all of it is ours
 
@@ -71,6 +71,11 @@ TITLE = {
 
 REVISE = "update session set revision = revision + 1 where id = ?"
 
+REVISE_CUT = f"""
+    update session set revision = ((revision >> {REVISION_BITS}) + 1) << {REVISION_BITS}
+    where key = ?
+"""  # noqa: S608 - all of it is ours
+
 TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
 
 ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
@@ -95,6 +100,17 @@ TALLY = """
     update session set turns = turns + :turns, messages = messages + :messages where id = :id
 """
 
+IMPORT = "update session set origin = :origin where id = :id"
+
+IMPORTED = "select id, cwd, deleted_us is not null, origin from session where origin is not null"
+
+OF_AGENT = """
+    select id from session where agent_session_id = :asked
+    union all
+    select id from former join session on key = session where former.agent_session_id = :asked
+    limit 1
+"""
+
 IDS = "select id from session where key in (select value from json_each(?))"
 
 ARCHIVE = """
@@ -116,7 +132,7 @@ BLANK = """
     update session
     set agent_name = null, agent_version = null, command = '[]', program = null, cwd = null,
         directories = '[]', user_title = null, agent_title = null, prompt_title = null,
-        parent_id = null, archived_us = null, turns = 0, messages = 0
+        parent_id = null, archived_us = null, turns = 0, messages = 0, origin = null
     where key = ?
 """
 

@@ -1,0 +1,128 @@
+"""Writing changes into the store on disk. Call inside a transaction."""
+
+from typing import Any
+
+import msgspec
+
+from rekindle.errors import SessionNotFound
+from rekindle.model import (
+    ACTIVITY,
+    Archived,
+    Change,
+    Cut,
+    Deleted,
+    Forked,
+    Imported,
+    Opened,
+    Stretch,
+    Tallied,
+    Titled,
+)
+from rekindle.store import forking, statements
+from rekindle.store.migrations import Database, key_at, place, places
+from rekindle.store.rows import CODEC_LINES, Row, told_by
+
+_KEY = "select key from session where id = ?"
+
+
+class Writer:
+    """Applies changes through one connection."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.ends: dict[str, int] = {}
+        """Where the next entry of a session will lie, as far as this process knows."""
+
+    def apply(self, change: Change) -> None:
+        """Write one change. Raises SessionNotFound."""
+        match change:
+            case Stretch():
+                self.append(change)
+            case Opened():
+                told = told_by(change)
+                if change.agent_session_id is not None:
+                    self._execute(statements.REMEMBER_FORMER, told)
+                self._update_or_make(statements.OPEN, told, change.at_us)
+            case Titled():
+                values = {"id": change.session_id, "title": change.title}
+                self._update_or_make(statements.TITLE[change.source], values, change.at_us)
+            case Tallied():
+                values = {
+                    "id": change.session_id,
+                    "turns": change.turns,
+                    "messages": change.messages,
+                }
+                self._update_or_make(statements.TALLY, values, change.at_us)
+            case _:
+                self._apply_seldom(change)
+
+    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Cut) -> None:
+        match change:
+            case Forked():
+                self._make_fork(change)
+            case Deleted():
+                sql = "update session set deleted_us = ? where id = ?"
+                self._execute(sql, (change.at_us, change.session_id))
+            case Archived():
+                since_us = change.at_us if change.is_archived else None
+                self._execute(statements.ARCHIVE, (since_us, since_us, change.session_id))
+            case Imported():
+                origin = msgspec.json.encode(change.origin).decode()
+                values = {"id": change.session_id, "origin": origin}
+                self._update_or_make(statements.IMPORT, values, change.at_us)
+            case Cut():
+                key = self._key_of(change.session_id)
+                forking.cut(self._db, key, change.until_seq)
+                self._execute(statements.REVISE_CUT, (key,))
+                self.ends.pop(change.session_id, None)
+
+    def append(self, stretch: Stretch) -> None:
+        """Write entries where their session ends."""
+        start = self.ends.get(stretch.session_id) or self._find_end(stretch)
+        values = (
+            start,
+            stretch.count,
+            stretch.side,
+            stretch.kind,
+            stretch.at_us,
+            stretch.protocol,
+            CODEC_LINES,
+            stretch.data,
+        )
+        self._db.execute(statements.APPEND, values)
+        self.ends[stretch.session_id] = start + stretch.count
+        # Only here, because a changed time moves the session in two indexes, and most of
+        # what is written is streamed chunks.
+        if stretch.kind in ACTIVITY:
+            self._execute(statements.USE, (stretch.at_us, key_at(start)))
+
+    def _find_end(self, stretch: Stretch) -> int:
+        key = self._key_or_make(stretch.session_id, stretch.at_us)
+        last = self._execute(statements.LAST, places(key))
+        return (last[0][0] if last else place(key, 0)) + 1
+
+    def _make_fork(self, forked: Forked) -> None:
+        parent = self._key_of(forked.parent_id)
+        values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+        self._execute(statements.FORK, values)
+        forking.copy(self._db, parent, self._key_of(forked.session_id), forked.until_seq)
+
+    def _key_of(self, session_id: str) -> int:
+        rows = self._execute(_KEY, (session_id,))
+        if not rows:
+            raise SessionNotFound(session_id)
+        return rows[0][0]
+
+    def _key_or_make(self, session_id: str, at_us: int) -> int:
+        rows = self._execute(_KEY, (session_id,))
+        if not rows:
+            self._execute(statements.MAKE, {"id": session_id, "at_us": at_us})
+            rows = self._execute(_KEY, (session_id,))
+        return rows[0][0]
+
+    def _update_or_make(self, sql: str, values: dict[str, Any], at_us: int) -> None:
+        self._key_or_make(values["id"], at_us)
+        self._execute(sql, values)
+
+    def _execute(self, sql: str, values: Any) -> list[Row]:  # noqa: ANN401 - as apsw takes them
+        return self._db.execute(sql, values).fetchall()

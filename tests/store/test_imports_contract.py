@@ -1,0 +1,62 @@
+"""What `store/base.py` says of imported sessions, asked of every store."""
+
+import pytest
+
+from recorded import NOW, answered, asked, opened, told
+from rekindle.errors import SessionNotFound
+from rekindle.model import Cut, Deleted, Imported, Opened, Origin
+from rekindle.store.base import Kept, Store
+
+ORIGIN = Origin(tool="claude", path="/f#1", sha256="ab", stamp="s", entries=3, settled=2, version=7)
+
+
+def imported(session_id: str = "s1", origin: Origin = ORIGIN) -> Imported:
+    return Imported(session_id=session_id, at_us=NOW, origin=origin)
+
+
+def test_where_a_session_is_from_is_kept_and_told_anew(store: Store) -> None:
+    store.write([opened("s1"), imported()])
+    assert store.session("s1").origin == ORIGIN
+    assert store.session("s1").is_imported
+    other = Origin(tool="codex", path="/g")
+    store.write([imported(origin=other), opened("s1")])
+    assert store.session("s1").origin == other
+    assert not store.session("s1").is_imported
+
+
+def test_all_that_was_imported_is_known_also_what_was_deleted(store: Store) -> None:
+    store.write([opened("s1"), opened("s2"), imported(), imported("s3"), asked("s3", "x")])
+    store.write([Deleted(session_id="s3", at_us=NOW)])
+    found = {it.session_id: it for it in store.imported()}
+    assert found == {
+        "s1": Kept("s1", "/p", ORIGIN),
+        "s3": Kept("s3", None, ORIGIN, is_deleted=True),
+    }
+    store.purge("s3")
+    assert [it.session_id for it in store.imported()] == ["s1"]
+
+
+def test_entries_are_taken_away_and_others_come_instead(store: Store) -> None:
+    store.write([opened("s1"), asked("s1", "1"), told("s1", "2"), told("s1", "3"), told("s1", "4")])
+    kept = list(store.read("s1"))[:2]
+    cut = Cut(session_id="s1", at_us=NOW, until_seq=2)
+    assert store.extend("s1", 4, [cut, answered("s1")])
+    assert store.session("s1").last_seq == 3
+    store.write([asked("s1", "5")])
+    entries = list(store.read("s1"))
+    assert entries[:2] == kept
+    assert [entry.seq for entry in entries] == [1, 2, 3, 4]
+    assert b'"5"' in entries[3].line
+    store.write([Cut(session_id="s1", at_us=NOW, until_seq=0)])
+    assert list(store.read("s1")) == []
+    with pytest.raises(SessionNotFound):
+        store.write([Cut(session_id="nobody", at_us=NOW, until_seq=0)])
+
+
+def test_a_session_is_found_by_what_the_agent_calls_it_now_or_did_before(store: Store) -> None:
+    for name in ("a1", "a2"):
+        store.write([Opened(session_id="s1", at_us=NOW, agent_session_id=name)])
+    found = [store.known_to_agent_as(name) for name in ("a2", "a1", "a3")]
+    assert found == ["s1", "s1", None]
+    store.write([opened("s2")])
+    assert store.known_to_agent_as("s2") == "s2"
