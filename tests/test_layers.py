@@ -6,7 +6,10 @@ from pathlib import Path
 import rekindle
 
 PACKAGE = Path(rekindle.__file__).parent
-LAYERS = ("errors", "model", "wire", "core", "export", "store", "run", "client", "check", "cli")
+LAYERS = (
+    "errors", "model", "wire", "core", "export", "importers", "store", "run", "client", "check",
+    "cli",
+)  # fmt: skip
 FRONTS = {"cli", "__init__", "__main__"}
 PURE = {"wire", "core", "export", "model", "errors"}
 IMPURE = {"os", "time", "threading", "subprocess", "random", "signal", "socket", "apsw", "queue"}

@@ -3,6 +3,7 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── BadBundle               what was to be imported is no bundle, or not whole
+├── NothingToImport         there is nothing where it was looked for, or nothing that is known
 ├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
 │   ├── AgentNotStarted     its command could not be run
@@ -41,6 +42,10 @@ class UsageError(RekindleError):
 
 class BadBundle(RekindleError):
     """What was to be imported is no bundle, or not whole; nothing of it was taken."""
+
+
+class NothingToImport(RekindleError):
+    """There is nothing where it was looked for, or nothing that is known."""
 
 
 class FileUnclear(RekindleError):

@@ -237,8 +237,11 @@ def test_a_damaged_bundle_changes_nothing(store: Path, tmp_path: Path) -> None:
         assert complaint.startswith(f"rekindle: {path}: it")
         assert complaint.endswith(": nothing was imported\n")
     assert not there.exists()
+    (tmp_path / "new").mkdir()
     assert "No such file" in failing(cli("import", "--store", there, tmp_path / "none"))
-    assert "Is a directory" in failing(cli("import", "--store", there, tmp_path))
+    assert "nothing in it that can be imported" in failing(
+        cli("import", "--store", there, tmp_path / "new")
+    )
 
 
 def test_what_is_deleted_or_in_use_here_is_left_alone(store: Path, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ A script is what both sides say, and what came of it:
     agent NAME METHODS       the agent has answered `initialize`, and offers these
     open ID [MODE]           a session was made in /p
     said ID PROMPT | ANSWER  a turn was had in it
+    imported ID TOOL PROMPT | ANSWER     a session of another tool's was imported
+    helper ID TOOL PROMPT | ANSWER       … one of a sub-agent
     titled ID TITLE          the user has named it
     held ID                  another process drives it
     freed ID                 … and has let it go
@@ -44,12 +46,17 @@ from rekindle.core.flow import StartAgent
 from rekindle.core.relay import Relay
 from rekindle.core.step import Step
 from rekindle.errors import StoreUnavailable
+from rekindle.importers.base import Tally
+from rekindle.importers.telling import Teller
 from rekindle.model import (
+    AgentIdentity,
     Change,
     Deleted,
     Forked,
     Holder,
+    Imported,
     Opened,
+    Origin,
     Side,
     Stretch,
     Tallied,
@@ -59,6 +66,7 @@ from rekindle.model import (
 from rekindle.run.answers import Answers
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
+from rekindle.store.merging import stretches
 
 T = TypeVar("T")
 
@@ -193,6 +201,25 @@ class Playbook:
         said = {"method": "session/update", "params": {"sessionId": session_id, "update": update}}
         params = {"sessionId": session_id, "prompt": [{"type": "text", "text": prompt}]}
         self.exchange("session/prompt", params, {"stopReason": "end_turn"}, said)
+
+    def do_imported(self, words: str, cwd: str | None = "/p") -> None:
+        session_id, tool, turn = words.split(" ", 2)
+        prompt, answer = turn.split(" | ")
+        teller = Teller(session_id, tally := Tally(), self.now)
+        teller.prompt("p1", [{"type": "text", "text": prompt}])
+        teller.agent(answer, "m1")
+        teller.end()
+        agent = AgentIdentity(name=tool, version="1")
+        origin = Origin(tool=tool, path="/f", entries=tally.entries)
+        self.record.store.write([
+            Opened(session_id=session_id, at_us=self.now, agent=agent, cwd=cwd),
+            *stretches(session_id, teller.take()),
+            Tallied(session_id=session_id, at_us=self.now, turns=1, messages=2),
+            Imported(session_id=session_id, at_us=self.now, origin=origin),
+        ])  # fmt: skip
+
+    def do_helper(self, words: str) -> None:
+        self.do_imported(words, None)
 
     def do_titled(self, words: str) -> None:
         session_id, title = words.split(" ", 1)

@@ -69,6 +69,8 @@ def describe(session: Session, conn: Connection) -> Listed:
         "turnCount": session.turns,
         "restoresNatively": can_restore_natively(conn, session),
     }
+    if session.origin is not None and session.origin.entries:
+        meta["importedFrom"] = session.origin.tool
     info: dict[str, Any] = {
         "sessionId": session.id,
         "cwd": session.cwd,

@@ -31,6 +31,7 @@ from rekindle.core.params import (
     read_session_id,
     read_setup,
     refusal_of,
+    unknown_session,
 )
 from rekindle.core.replay import as_line, replay
 from rekindle.core.replay_v2 import replay_v2
@@ -191,6 +192,9 @@ def _entitled(conn: Connection, method: str, session_id: str, setup: dict[str, A
         return None
     if session.deleted_us is not None:
         raise deleted_session(session_id)
+    if session.cwd is None and session.is_imported:
+        why = f"it is that of a sub-agent; `rekindle show {session_id}` shows it"
+        raise unknown_session(session_id, why)
     if session.cwd is None:
         return None
     yield from check_same_folder(method, session, setup)

@@ -111,7 +111,19 @@ def can_restore_natively(conn: Connection, session: Session) -> bool:
     own = conn.agent.own
     has_means = own.offers(methods.RESUME) or own.offers(methods.LOAD)
     is_there = session.agent_session_id != NOBODY
-    return has_means and is_there and is_same_agent(conn.agent.identity, session.agent)
+    is_its_own = is_same_agent(conn.agent.identity, session.agent)
+    return has_means and is_there and (is_its_own or is_of_tool(conn.agent.identity, session))
+
+
+def is_of_tool(agent: AgentIdentity, session: Session) -> bool:
+    """Tell whether an agent may be that of the tool which a session was imported from.
+
+    Tools do not say what their agents are called; but each has the tool's name in its own. If one
+    does not have the session after all, it is told the record as any other.
+    """
+    tool = session.origin.tool if session.origin is not None else None
+    called = agent.name or agent.program or ""
+    return tool is not None and session.agent.name == tool and tool in called.lower()
 
 
 def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:

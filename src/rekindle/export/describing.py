@@ -4,7 +4,7 @@ from typing import Any
 
 from rekindle.core.items import Gap, Handover, Item, Message, Other, Plan, Reminder, ToolCall, Turn
 from rekindle.core.times import iso
-from rekindle.model import Session
+from rekindle.model import Origin, Session
 
 
 def describe(session: Session) -> dict[str, Any]:
@@ -29,6 +29,18 @@ def describe(session: Session) -> dict[str, Any]:
         "turns": session.turns,
         "messages": session.messages,
         "entries": session.last_seq,
+        "origin": _describe_origin(session.origin),
+    }
+
+
+def _describe_origin(origin: Origin | None) -> dict[str, Any] | None:
+    if origin is None or not origin.entries:
+        return None
+    return {
+        "tool": origin.tool,
+        "path": origin.path,
+        "sha256": origin.sha256,
+        "entries": origin.entries,
     }
 
 

@@ -24,6 +24,7 @@ from rekindle.model import (
     Change,
     Entry,
     Holder,
+    Imported,
     Opened,
     Page,
     Session,
@@ -88,7 +89,7 @@ class Merger:
         target, parent = arrived.id, arrived.parent_id
         for _ in range(_MOST_TRIES):
             is_branch = target != arrived.id
-            wanted = _branch(arrived, target, parent) if is_branch else arrived
+            wanted = as_branch(arrived, target, parent) if is_branch else arrived
             known = self._known(target)
             if known is None:
                 written = self._make(wanted, read)
@@ -97,12 +98,12 @@ class Merger:
                 continue
             if known.deleted_us is not None and not self._undelete:
                 return Merged(How.DELETED, target)
-            found = _compare(self._store.read(target), read(0))
-            if found.theirs is not None and not found.is_ours_over:
-                target, parent = _branch_id(arrived.id, found.theirs), target
-                continue
+            found = compare(self._store.read(target), read(0))
             if found.theirs is None:
                 return self._bring_back(known, at_us)
+            if found.do_part:
+                target, parent = branch_id(arrived.id, found.theirs), target
+                continue
             merged = self._extend(known, wanted, read(found.common), found.common, at_us)
             if merged is not None:
                 return merged
@@ -114,7 +115,7 @@ class Merger:
         if branch is None or self._known(arrived.id) or not self._known(branch[1]):
             return arrived
         entries = self._store.read(branch[1])
-        if all(_branch_id(branch[1], entry) != arrived.id for entry in entries):
+        if all(branch_id(branch[1], entry) != arrived.id for entry in entries):
             return arrived
         titles = {source: title.removesuffix(_FORK) for source, title in arrived.titles.items()}
         return replace(arrived, id=branch[1], parent_id=None, titles=titles)
@@ -137,8 +138,11 @@ class Merger:
             parent_id=arrived.parent_id,
         )
         counted = _Counted(read(0))
-        about: list[Change] = [opened, *_titled(arrived, arrived.titles), _tallied(arrived)]
-        changes = chain(about, _stretches(arrived.id, counted))
+        about: list[Change] = [opened, *titled(arrived, arrived.titles), _tallied(arrived)]
+        if arrived.origin is not None:
+            origin = arrived.origin
+            about.append(Imported(session_id=arrived.id, at_us=arrived.created_us, origin=origin))
+        changes = chain(about, stretches(arrived.id, counted))
         return counted.count if self._store.extend(arrived.id, 0, changes) else None
 
     def _extend(
@@ -163,9 +167,9 @@ class Merger:
             if source is not TitleSource.USER or source not in ours
         }
         tallied = _tallied(arrived, known)
-        about: list[Change] = [opened, *_titled(arrived, titles), tallied]
-        changes = chain(about, _stretches(known.id, counted))
-        with _Driving(self._store, self._holder, known.id):
+        about: list[Change] = [opened, *titled(arrived, titles), tallied]
+        changes = chain(about, stretches(known.id, counted))
+        with Driving(self._store, self._holder, known.id):
             if not self._store.extend(known.id, after, changes):
                 return None
         how = How.NEW if known.last_seq == 0 else How.EXTENDED
@@ -202,7 +206,7 @@ class Merger:
         return replace(agent, command=next(filter(None, commands), ()))
 
 
-class _Driving:
+class Driving:
     """Keeps everybody else from driving a session. Raises SessionInUse."""
 
     def __init__(self, store: Store, holder: Holder, session_id: str) -> None:
@@ -232,36 +236,44 @@ class _Counted(Iterator[Entry]):
         return entry
 
 
-class _Compared(Struct, frozen=True):
+class Compared(Struct, frozen=True):
     """How far two copies of a session agree, and how they go on from there."""
 
     common: int
+    ours: Entry | None = None
     theirs: Entry | None = None
-    is_ours_over: bool = True
+
+    @property
+    def do_part(self) -> bool:
+        """Whether each goes on in its own way."""
+        return self.ours is not None and self.theirs is not None
 
 
-def _compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> _Compared:
+def compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> Compared:
+    """Go along two copies as far as they agree."""
     common = 0
     for one, other in zip_longest(ours, theirs):
         if one != other:
-            return _Compared(common, other, one is None)
+            return Compared(common, one, other)
         common += 1
-    return _Compared(common)
+    return Compared(common)
 
 
-def _branch_id(session_id: str, parts_with: Entry) -> str:
+def branch_id(session_id: str, parts_with: Entry) -> str:
     """Return the id of a branch, by the entry with which it begins to be one."""
     place = f"{parts_with.seq} {parts_with.side} {parts_with.kind} {parts_with.at_us} ".encode()
     return f"{session_id}~{hashlib.sha256(place + parts_with.line).hexdigest()[:12]}"
 
 
-def _branch(arrived: Arrived, branch_id: str, parent_id: str | None) -> Arrived:
+def as_branch(arrived: Arrived, branch_id: str, parent_id: str | None) -> Arrived:
+    """Return what came as a session of its own."""
     titles = arrived.titles or {TitleSource.PROMPT: "Session"}
     named = {source: f"{title.removesuffix(_FORK)}{_FORK}" for source, title in titles.items()}
     return replace(arrived, id=branch_id, parent_id=parent_id, titles=named)
 
 
-def _titled(arrived: Arrived, titles: dict[TitleSource, str]) -> list[Titled]:
+def titled(arrived: Arrived, titles: dict[TitleSource, str]) -> list[Titled]:
+    """Return what gives a session these titles."""
     at_us = arrived.created_us
     return [
         Titled(session_id=arrived.id, at_us=at_us, source=source, title=title)
@@ -279,7 +291,7 @@ def _tallied(arrived: Arrived, known: Session | None = None) -> Tallied:
     )
 
 
-def _stretches(session_id: str, entries: Iterable[Entry]) -> Iterator[Stretch]:
+def stretches(session_id: str, entries: Iterable[Entry]) -> Iterator[Stretch]:
     """Put entries that are alike but for their line together, as they were recorded."""
     held: list[Entry] = []
     size = 0
@@ -295,11 +307,12 @@ def _stretches(session_id: str, entries: Iterable[Entry]) -> Iterator[Stretch]:
 
 
 def _are_alike(one: Entry, other: Entry) -> bool:
-    return (one.side, one.kind, one.at_us, one.protocol) == (
-        other.side,
-        other.kind,
-        other.at_us,
-        other.protocol,
+    # What differs most comes first.
+    return (
+        one.at_us == other.at_us
+        and one.kind is other.kind
+        and one.side is other.side
+        and one.protocol == other.protocol
     )
 
 

@@ -1,0 +1,209 @@
+"""Importing from other tools: finding their sessions, taking them in, telling what became of it."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.cli.bundles import described, holder, tell
+from rekindle.cli.changing import now_us
+from rekindle.cli.progress import Bar
+from rekindle.cli.project import spellings
+from rekindle.cli.reading import open_for_reading
+from rekindle.cli.terminal import is_terminal
+from rekindle.cli.words import one_line, print_json, printable, several
+from rekindle.errors import NothingToImport, UsageError
+from rekindle.importers import tool_named
+from rekindle.importers.base import Found, Tool
+from rekindle.store.base import Store
+from rekindle.store.gathering import Gatherer, Report, Taken, Wanted
+from rekindle.store.importing import Importer
+from rekindle.store.location import locate, open_store
+from rekindle.store.merging import How, Merged
+
+_TICK = 1.0
+_SHARE_OF_TIME = 20
+_MOST_SHOWN = 20
+_COUNTED = {
+    How.NEW: "new",
+    How.EXTENDED: "updated",
+    How.BRANCHED: "kept as a fork, because they went on here",
+    How.UNCHANGED: "unchanged",
+    How.UNDELETED: "brought back",
+    How.DELETED: "deleted here, and left so",
+}
+
+
+class _Source(Struct, frozen=True):
+    """A tool, where its sessions are looked for, and what is known of them."""
+
+    tool: Tool
+    paths: list[Path]
+    gatherer: Gatherer
+
+
+class _Look(Struct, frozen=True):
+    """What there is, and what of it is to be read."""
+
+    reports: list[Report]
+    news: list[tuple[Gatherer, Report, Found]]
+
+
+def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
+    """Import what these tools have, in a place or where they usually do."""
+    if arguments.watch and arguments.dry_run:
+        raise UsageError("--watch and --dry-run do not go together: nothing would ever change")
+    wanted = Wanted(
+        folders=spellings(arguments.cwd) if arguments.cwd else (),
+        since_us=arguments.since or 0,
+    )
+    sources = [_source(tool_named(name), path, wanted) for name in names]
+    if len(sources) == 1 and not sources[0].paths:
+        tool = sources[0].tool
+        looked = " or ".join(str(it) for it in tool.folders(os.environ, Path.home()))
+        raise NothingToImport(f"{tool.title} has no sessions here: there is no folder {looked}")
+    with _store(arguments) as store:
+        for source in sources:
+            source.gatherer.remember(store, undelete=arguments.undelete)
+        look = _look(sources)
+        taken = _take(look, store, arguments)
+    _tell(arguments, look.reports, taken)
+    if arguments.watch:
+        _watch(sources, arguments)
+    return 1 if any(report.failed for report in look.reports) else 0
+
+
+def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
+    paths = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
+    return _Source(tool, [it for it in paths if it.exists()], Gatherer(tool, wanted))
+
+
+@contextmanager
+def _store(arguments: argparse.Namespace) -> Generator[Store]:
+    if arguments.dry_run:
+        with open_for_reading(arguments.store) as store:
+            yield store
+    else:
+        with open_store(locate(arguments.store)) as store:
+            yield store
+
+
+def _look(sources: list[_Source]) -> _Look:
+    look = _Look([], [])
+    for source in sources:
+        report = Report(tool=source.tool.name)
+        look.reports.append(report)
+        for path in source.paths:
+            found = source.gatherer.look(path, report, now_us())
+            look.news.extend((source.gatherer, report, it) for it in found)
+    return look
+
+
+def _take(look: _Look, store: Store, arguments: argparse.Namespace) -> list[Taken]:
+    importer = Importer(store, holder(), undelete=arguments.undelete, only_looks=arguments.dry_run)
+    total = sum(found.size for _, _, found in look.news)
+    taken: list[Taken] = []
+    done = 0
+    with Bar("importing") as bar:
+        for gatherer, report, found in look.news:
+
+            def at(read: int, done: int = done) -> None:
+                bar.at(done + read, total)
+
+            taken += gatherer.take(found, importer, report, now_us(), at)
+            done += found.size
+            bar.at(done, total)
+    return taken
+
+
+# -- telling ----------------------------------------------------------------------------------
+
+
+def _tell(arguments: argparse.Namespace, reports: list[Report], taken: list[Taken]) -> None:
+    if arguments.json:
+        about = [_described(it) for it in reports]
+        news = [described(_merged(it), it.title) for it in taken]
+        value = {"dryRun": arguments.dry_run, "tools": about, "sessions": news}
+        print_json(value)
+        return
+    if not is_terminal() or len(taken) <= _MOST_SHOWN:
+        for it in taken:
+            tell(_merged(it), it.title)
+    for report in reports:
+        _summarise(report, is_dry=arguments.dry_run)
+
+
+def _merged(taken: Taken) -> Merged:
+    return Merged(taken.how, taken.session_id, taken.entries)
+
+
+def _summarise(report: Report, *, is_dry: bool) -> None:
+    """Say what became of all of a tool's sessions. Scripts have only the sessions on stdout."""
+    title = tool_named(report.tool).title
+    found = several(report.found - report.children, "session")
+    children = f" and {report.children:,} of sub-agents" if report.children else ""
+    counts = [
+        f"{report.hows[how]:,} {words}" for how, words in _COUNTED.items() if report.hows[how]
+    ]
+    became = f": {', '.join(counts)}" if counts else ""
+    would = " (nothing was changed)" if is_dry else ""
+    print(f"{title}: {found}{children}{became}{would}", file=sys.stderr)
+    for reason, count in report.skipped.most_common():
+        print(f"  passed over: {count:,} of this: {one_line(reason)}", file=sys.stderr)
+    for place, why in report.failed.items():
+        print(f"rekindle: {one_line(place)}: {printable(why)}", file=sys.stderr)
+
+
+def _described(report: Report) -> dict[str, Any]:
+    return {
+        "tool": report.tool,
+        "found": report.found,
+        "ofSubAgents": report.children,
+        "new": report.hows[How.NEW],
+        "updated": report.hows[How.EXTENDED],
+        "unchanged": report.hows[How.UNCHANGED],
+        "branched": report.hows[How.BRANCHED],
+        "deleted": report.hows[How.DELETED],
+        "undeleted": report.hows[How.UNDELETED],
+        "skipped": dict(report.skipped),
+        "failed": dict(report.failed),
+    }
+
+
+# -- going on -----------------------------------------------------------------------------------
+
+
+def _watch(sources: list[_Source], arguments: argparse.Namespace) -> None:
+    """Import what changes, until somebody interrupts."""
+    if not arguments.json:
+        print("rekindle: watching; Ctrl-C ends it", file=sys.stderr)
+    try:
+        while True:
+            begun = time.monotonic()
+            look = _look(sources)
+            if look.news:
+                with _store(arguments) as store:
+                    taken = _take(look, store, arguments)
+                _tell_news(arguments, look.reports, taken)
+            # To look costs little, and is to cost little however much there is to look at.
+            time.sleep(max(_TICK, _SHARE_OF_TIME * (time.monotonic() - begun)))
+    except KeyboardInterrupt:
+        return
+
+
+def _tell_news(arguments: argparse.Namespace, reports: list[Report], taken: list[Taken]) -> None:
+    if arguments.json and taken:
+        print_json({"sessions": [described(_merged(it), it.title) for it in taken]})
+    elif not arguments.json:
+        for it in taken:
+            tell(_merged(it), it.title)
+    for report in reports:
+        for place, why in report.failed.items():
+            print(f"rekindle: {one_line(place)}: {printable(why)}", file=sys.stderr)
+    sys.stdout.flush()

@@ -1,0 +1,24 @@
+"""Importers: what other tools have in their files, as sessions of ours.
+
+Each tool is a module that has a TOOL; it is imported when somebody asks for it. They read, and
+never write, and know nothing of stores. docs/importers.md shows how to make one.
+"""
+
+from importlib import import_module
+
+from rekindle.importers.base import Tool
+
+_MODULES = {"claude": "rekindle.importers.claude"}
+"""By the name of the tool, as it is typed."""
+
+NAMES = tuple(_MODULES)
+
+
+def tool_named(name: str) -> Tool:
+    """Return a tool by its name."""
+    return import_module(_MODULES[name]).TOOL
+
+
+def every_tool() -> list[Tool]:
+    """Return all tools."""
+    return [tool_named(name) for name in NAMES]

@@ -1,0 +1,163 @@
+"""Importing all that a tool has: what is found, what of it is news, and what became of it."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from rekindle.errors import RekindleError, SessionInUse
+from rekindle.importers.base import Found, Notes, Talk, Tool
+from rekindle.model import Origin, TitleSource
+from rekindle.store.base import Kept, Store
+from rekindle.store.importing import Importer
+from rekindle.store.merging import How, Merged
+
+_PATIENCE_US = 30_000_000
+_NEWS = frozenset({How.NEW, How.EXTENDED, How.BRANCHED, How.UNDELETED})
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What became of a session."""
+
+    how: How
+    session_id: str
+    entries: int
+    title: str
+
+
+class Report(Struct, kw_only=True):
+    """What became of all that a tool has."""
+
+    tool: str
+    found: int = 0
+    children: int = 0
+    """How many of them are those of sub-agents."""
+    hows: Counter[How] = field(default_factory=Counter[How])
+    skipped: Counter[str] = field(default_factory=Counter[str])
+    failed: dict[str, str] = {}
+    """What could not be imported, and why."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which sessions are to be imported."""
+
+    folders: tuple[str, ...] = ()
+    """Those of one of these: the ways to spell a folder. None: all."""
+    since_us: int = 0
+    """Those that were changed since then."""
+
+    def is_of(self, folder: str | None) -> bool:
+        """Tell whether a session that belongs to that folder is meant."""
+        return not self.folders or folder in self.folders
+
+
+class Gatherer:
+    """Imports from one tool, again and again if need be. What has not changed is not read again."""
+
+    def __init__(self, tool: Tool, wanted: Wanted) -> None:
+        self._tool = tool
+        self._wanted = wanted
+        self._known: dict[str, tuple[str, str | None]] = {}
+        """Of each place, how it looked when it was last read, and the folder it belongs to."""
+        self._again_us: dict[str, int] = {}
+        """When to try again what has failed."""
+
+    def remember(self, store: Store, *, undelete: bool = False) -> None:
+        """Learn what was imported before."""
+        for kept in store.imported():
+            if self._is_done(kept) and not (kept.is_deleted and undelete):
+                self._known[kept.origin.path] = (kept.origin.stamp, kept.cwd)
+
+    def _is_done(self, kept: Kept) -> bool:
+        return kept.origin.tool == self._tool.name and kept.origin.stamp != ""
+
+    def look(self, path: Path, report: Report, now_us: int) -> list[Found]:
+        """Find what is in a file or below a folder; return what has changed since the last time."""
+        wanted = self._wanted
+        folders = [it for it in wanted.folders if not it.endswith("/")] or [None]
+        found = {it.place: it for folder in folders for it in self._tool.find(path, folder)}
+        news: list[Found] = []
+        for place, it in found.items():
+            stamp, folder = self._known.get(place, ("", None))
+            if it.updated_us < wanted.since_us or self._again_us.get(place, 0) > now_us:
+                continue
+            if stamp != it.stamp:
+                news.append(it)
+            elif folder is None or (folder and wanted.is_of(folder)):
+                _count(report, it)
+                report.hows[How.UNCHANGED] += 1
+        return news
+
+    def take(self, found: Found, importer: Importer, report: Report, now_us: int,
+             at: Callable[[int], object]) -> list[Taken]:  # fmt: skip
+        """Import one session, with what hangs on it; return what has changed."""
+        notes = Notes(at)
+        self._again_us[found.place] = now_us + _PATIENCE_US
+        try:
+            taken = self._take(found, notes, importer, report, now_us)
+        except (OSError, SessionInUse) as error:
+            report.failed[found.place] = str(error)
+        except RekindleError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one odd file must not keep all others out
+            words = f"a mistake in Rekindle: {type(error).__name__}: {error}"
+            report.failed[found.place] = words
+        else:
+            del self._again_us[found.place]
+            return taken
+        finally:
+            report.skipped += notes.skipped
+        return []
+
+    def _take(
+        self, found: Found, notes: Notes, importer: Importer, report: Report, now_us: int
+    ) -> list[Taken]:
+        taken: list[tuple[Talk, Merged]] = []
+        for read in self._tool.read(found, notes):
+            talk = self._placed(read, found)
+            if not taken:
+                if not self._wanted.is_of(talk.folder):
+                    break
+                taken.append((talk, importer.take(talk, now_us)))
+            elif talk.is_aside and importer.is_imported(taken[0][1]):
+                taken.append((talk, importer.take_aside(talk, taken[0][0], now_us)))
+            elif not talk.is_aside:
+                taken.append((talk, importer.take(talk, now_us)))
+            if taken[0][1].how is How.DELETED:
+                break
+        if not taken:
+            # Empty, or of another project: it has to be read again only when it has changed.
+            self._known[found.place] = (found.stamp, "")
+            return []
+        main, first = taken[0]
+        self._known[found.place] = (found.stamp, main.folder)
+        importer.stamp(first.session_id, found.place, found.stamp, now_us)
+        _count(report, found)
+        news = [_taken(talk, merged) for talk, merged in taken if merged.how in _NEWS]
+        is_only_beside = first.how is How.UNCHANGED and news
+        report.hows[How.EXTENDED if is_only_beside else first.how] += 1
+        return news
+
+    def _placed(self, talk: Talk, found: Found) -> Talk:
+        """Say where a session is from."""
+        told = talk.arrived.origin
+        origin = Origin(
+            tool=self._tool.name,
+            path=found.place,
+            sha256=told.sha256 if told is not None else "",
+            version=self._tool.version,
+        )
+        return replace(talk, arrived=replace(talk.arrived, origin=origin))
+
+
+def _count(report: Report, found: Found) -> None:
+    report.found += 1
+    report.children += found.is_child
+
+
+def _taken(talk: Talk, merged: Merged) -> Taken:
+    titles = talk.arrived.titles
+    title = next((titles[source] for source in reversed(TitleSource) if source in titles), "")
+    return Taken(how=merged.how, session_id=merged.session_id, entries=merged.entries, title=title)

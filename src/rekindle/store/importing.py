@@ -1,0 +1,379 @@
+"""Taking in what another tool has on record. Nothing that is here is lost or overwritten.
+
+The tool's file goes on being the tool's: it grows, and at times it turns to another branch. As
+long as nobody has gone on with the session here, ours follows it: it is extended, or takes the
+other branch, and what it had before is kept as a session of its own, put away. What was only
+assumed of the end of the file is replaced without a word. Where the session went on here, ours
+stays, and the file's is kept beside it as a branch; but not if all that was asked in it was asked
+here, too: then it is the file of an agent that was driven from here, and tells the same in other
+words.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from msgspec.structs import replace
+
+from rekindle.errors import SessionNotFound, StoreUnavailable
+from rekindle.importers.base import Talk, Tally
+from rekindle.model import (
+    NOBODY,
+    AgentIdentity,
+    Archived,
+    Arrived,
+    Change,
+    Cut,
+    Entry,
+    Forked,
+    Holder,
+    Imported,
+    Kind,
+    Opened,
+    Page,
+    Session,
+    Tallied,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.base import Store
+from rekindle.store.merging import (
+    Compared,
+    Driving,
+    How,
+    Merged,
+    as_branch,
+    branch_id,
+    compare,
+    stretches,
+    titled,
+)
+from rekindle.wire.envelope import members, rows, table, text
+
+_MOST_TRIES = 100
+_ENTRIES_A_COMMIT = 20_000
+_BYTES_A_COMMIT = 16 * 1024 * 1024
+_SESSIONS_A_PAGE = 500
+_PAGES_LOOKED_AT = 40
+
+
+class Importer:
+    """Takes conversations into a store. If it `only_looks`, it says what would become of them."""
+
+    def __init__(
+        self, store: Store, holder: Holder, *, undelete: bool = False, only_looks: bool = False
+    ) -> None:
+        self._store = store
+        self._holder = holder
+        self._undelete = undelete
+        self._only_looks = only_looks
+        self._commands: dict[str, tuple[str, ...]] = {}
+
+    def take(self, talk: Talk, at_us: int) -> Merged:
+        """Take in a session, as far as it is not here. Raises SessionInUse, StoreUnavailable."""
+        arrived = replace(talk.arrived, id=self._known_as(talk.arrived))
+        target, parent = arrived.id, arrived.parent_id
+        if parent is not None and self._is_deleted(parent):
+            return Merged(How.DELETED, target)
+        for _ in range(_MOST_TRIES):
+            is_branch = target != arrived.id
+            wanted = as_branch(arrived, target, parent) if is_branch else arrived
+            attempt = replace(talk, arrived=wanted)
+            known = self._session(target)
+            if known is None:
+                merged = self._make(attempt, How.BRANCHED if is_branch else How.NEW)
+            elif self._is_deleted(target):
+                return Merged(How.DELETED, target)
+            else:
+                found = compare(self._store.read(target), talk.tell(Tally()))
+                if found.theirs is not None and found.do_part and not _is_its_own(known, arrived):
+                    if self._was_asked_here(known, talk, found.common):
+                        return self._unchanged(known, attempt, at_us)
+                    target, parent = branch_id(arrived.id, found.theirs), target
+                    continue
+                merged = self._follow(known, attempt, found, at_us)
+            if merged is not None:
+                return merged
+        raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
+
+    def take_aside(self, talk: Talk, main: Talk, at_us: int) -> Merged:
+        """Take in a branch that the tool has left for another one, and put it away."""
+        main_id = self._known_as(main.arrived)
+        found = compare(main.tell(Tally()), talk.tell(Tally()))
+        if found.theirs is None:
+            return Merged(How.UNCHANGED, main_id)
+        own = branch_id(main_id, found.theirs)
+        is_new = self._session(own) is None
+        merged = self.take(replace(talk, arrived=as_branch(talk.arrived, own, main_id)), at_us)
+        if is_new and not self._only_looks:
+            self._store.write([Archived(session_id=merged.session_id, at_us=at_us)], sync=True)
+        return merged
+
+    def is_imported(self, merged: Merged) -> bool:
+        """Tell whether a session is from a file, and not one that was recorded here."""
+        known = self._session(merged.session_id)
+        return known is None or known.is_imported
+
+    def stamp(self, session_id: str, place: str, stamp: str, at_us: int) -> None:
+        """Note how the file looked that a session is from: so it need not be read again."""
+        known = self._session(session_id)
+        origin = known.origin if known is not None else None
+        if origin is not None and origin.path == place and not self._only_looks:
+            origin = replace(origin, stamp=stamp)
+            self._store.write([Imported(session_id=session_id, at_us=at_us, origin=origin)])
+
+    # -- what is here already -----------------------------------------------------------
+
+    def _session(self, session_id: str) -> Session | None:
+        try:
+            return self._store.session(session_id)
+        except SessionNotFound:
+            return None
+
+    def _is_deleted(self, session_id: str) -> bool:
+        known = self._session(session_id)
+        return known is not None and known.deleted_us is not None and not self._undelete
+
+    def _known_as(self, arrived: Arrived) -> str:
+        """Return what the session is called here that the tool's agent has under this id."""
+        if arrived.agent_session_id == NOBODY or self._session(arrived.id) is not None:
+            return arrived.id
+        return self._store.known_to_agent_as(arrived.agent_session_id) or arrived.id
+
+    def _was_asked_here(self, known: Session, talk: Talk, common: int) -> bool:
+        """Tell whether all that is in the file from there on was asked for here, in order."""
+        asked = (_words(it) for it in self._store.read(known.id, after=common) if _is_prompt(it))
+        has_begun = False
+        for entry in islice(talk.tell(Tally()), common, None):
+            if _is_prompt(entry):
+                has_begun, words = True, _words(entry)
+                if not any(_is_asked(ours, words) for ours in asked):
+                    return False
+            elif entry.kind is Kind.UPDATE and not has_begun:
+                return False
+        return has_begun
+
+    def _free(self, agent_session_id: str) -> str:
+        """Return an agent's id that no session here has: two with one would hear each other."""
+        return NOBODY if self._store.bound([agent_session_id]) else agent_session_id
+
+    def _agent(self, agent: AgentIdentity) -> AgentIdentity:
+        """Return an agent as it is started here, if anybody has ever started it here."""
+        name = agent.name or ""
+        if name not in self._commands:
+            self._commands[name] = self._command_of(name)
+        return replace(agent, command=self._commands[name])
+
+    def _command_of(self, name: str) -> tuple[str, ...]:
+        page = Page(agent=name, limit=_SESSIONS_A_PAGE, with_archived=True)
+        for _ in range(_PAGES_LOOKED_AT):
+            sessions = self._store.sessions(page)
+            for session in sessions:
+                if session.agent.command:
+                    return session.agent.command
+            if not sessions:
+                break
+            page = replace(page, before=(sessions[-1].updated_us, sessions[-1].id))
+        return ()
+
+    # -- what becomes of it -------------------------------------------------------------
+
+    def _make(self, talk: Talk, how: How) -> Merged | None:
+        arrived = talk.arrived
+        if self._only_looks:
+            return Merged(how, arrived.id, _count(talk))
+        opened = Opened(
+            session_id=arrived.id,
+            at_us=arrived.created_us,
+            agent_session_id=self._free(arrived.agent_session_id),
+            agent=self._agent(arrived.agent),
+            cwd=arrived.cwd,
+            directories=arrived.directories,
+            parent_id=arrived.parent_id,
+        )
+        writing = _Writing(
+            talk,
+            [opened, *titled(arrived, arrived.titles)],
+            0,
+            Tallied(session_id=arrived.id, at_us=arrived.created_us),
+        )
+        if not writing.go_on(self._store):
+            return None
+        # From now on somebody could go on with it.
+        if not writing.is_done:
+            with Driving(self._store, self._holder, arrived.id):
+                while not writing.is_done:
+                    if not writing.go_on(self._store):
+                        return None
+        return Merged(how, arrived.id, writing.written)
+
+    def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:
+        """Make the session what the file says, as far as it is not more than that already."""
+        if found.theirs is None and not _was_assumed(known, talk.arrived, found):
+            return self._unchanged(known, talk, at_us)
+        if self._only_looks:
+            return Merged(How.EXTENDED, known.id, _count(talk) - found.common)
+        arrived = talk.arrived
+        first: list[Change] = [
+            Opened(
+                session_id=known.id,
+                at_us=at_us,
+                # Where it was moved to here counts.
+                cwd=arrived.cwd if known.cwd is None else None,
+                parent_id=arrived.parent_id if known.parent_id is None else None,
+            ),
+            *titled(arrived, _of_the_tool(arrived)),
+        ]
+        with Driving(self._store, self._holder, known.id):
+            if found.ours is not None:
+                self._keep_aside(known, talk, found.ours, at_us)
+                first.append(Cut(session_id=known.id, at_us=at_us, until_seq=found.common))
+            count = Tallied(
+                session_id=known.id, at_us=at_us, turns=-known.turns, messages=-known.messages
+            )
+            writing = _Writing(talk, first, found.common, count, after=known.last_seq)
+            while not writing.is_done:
+                if not writing.go_on(self._store):
+                    return None
+        how = How.NEW if known.last_seq == 0 else How.EXTENDED
+        return Merged(how, known.id, writing.written)
+
+    def _keep_aside(self, known: Session, talk: Talk, parts_with: Entry, at_us: int) -> None:
+        """Keep what the file does not say any more, but for what was only assumed of its end."""
+        origin, arrived = known.origin, talk.arrived
+        if origin is None or arrived.origin is None or parts_with.seq > origin.settled:
+            return
+        own = branch_id(known.id, parts_with)
+        # Another version of the importer makes other entries of the same.
+        if origin.version != arrived.origin.version or self._session(own) is not None:
+            return
+        then_us = known.updated_us
+        kept = as_branch(replace(arrived, titles=self._store.titles(known.id)), own, known.id)
+        self._store.write(
+            [
+                Forked(session_id=own, at_us=then_us, parent_id=known.id, until_seq=known.last_seq),
+                # The first title that is made of a prompt stays, unless it is taken back.
+                Titled(session_id=own, at_us=then_us, source=TitleSource.PROMPT, title=None),
+                *titled(kept, kept.titles),
+                Tallied(session_id=own, at_us=then_us, turns=known.turns, messages=known.messages),
+                Imported(session_id=own, at_us=then_us, origin=replace(origin, stamp="")),
+                Archived(session_id=own, at_us=at_us),
+            ],
+            sync=True,
+        )
+
+    def _unchanged(self, known: Session, talk: Talk, at_us: int) -> Merged:
+        """Note that there is nothing new, and what the tool calls the session now."""
+        arrived, theirs = talk.arrived, talk.arrived.origin
+        is_back = known.deleted_us is not None
+        merged = Merged(How.UNDELETED if is_back else How.UNCHANGED, known.id)
+        if self._only_looks or theirs is None:
+            return merged
+        changes: list[Change] = []
+        if is_back:
+            changes.append(Opened(session_id=known.id, at_us=at_us))
+        ours = known.origin or replace(theirs, entries=0, settled=0, stamp="")
+        if ours.path == theirs.path:
+            origin = replace(ours, sha256=theirs.sha256)
+            if origin != known.origin:
+                changes.append(Imported(session_id=known.id, at_us=at_us, origin=origin))
+        if _is_its_own(known, arrived):
+            has = self._store.titles(known.id)
+            news = {by: it for by, it in _of_the_tool(arrived).items() if has.get(by) != it}
+            changes += titled(arrived, news)
+        if changes:
+            self._store.write(changes, sync=True)
+        return merged
+
+
+class _Writing:
+    """Writes the entries of a conversation after some of them, in parts.
+
+    So nobody has to wait for all of a long one, and whoever is interrupted goes on the next time:
+    only with the last part it is said that all of it is from the file.
+    """
+
+    def __init__(
+        self, talk: Talk, first: list[Change], common: int, count: Tallied, *, after: int = 0
+    ) -> None:
+        self._session_id = talk.arrived.id
+        self._origin = talk.arrived.origin
+        self._first = first
+        self._tally = Tally()
+        self._entries = islice(talk.tell(self._tally), common, None)
+        self._count = count
+        self._after = after
+        self.written = 0
+        self.is_done = False
+
+    def go_on(self, store: Store) -> bool:
+        """Write some more; tell whether nobody else has written to the session."""
+        after = self._after
+        # Drawn beforehand: nobody has to wait for the file to be read.
+        changes = list(self._changes())
+        self._first = []
+        return store.extend(self._session_id, after, changes)
+
+    def _changes(self) -> Iterator[Change]:
+        yield from self._first
+        yield from stretches(self._session_id, self._some())
+        if self.is_done:
+            tally, count = self._tally, self._count
+            yield replace(
+                count, turns=count.turns + tally.turns, messages=count.messages + tally.messages
+            )
+            if self._origin is not None:
+                origin = replace(self._origin, entries=tally.entries, settled=tally.settled)
+                yield Imported(session_id=self._session_id, at_us=count.at_us, origin=origin)
+
+    def _some(self) -> Iterator[Entry]:
+        size = 0
+        for number, entry in enumerate(self._entries, 1):
+            size += len(entry.line)
+            self.written += 1
+            self._after = entry.seq
+            yield entry
+            if number >= _ENTRIES_A_COMMIT or size >= _BYTES_A_COMMIT:
+                return
+        self.is_done = True
+
+
+def _is_its_own(known: Session, arrived: Arrived) -> bool:
+    """Tell whether all that a session has is from this very file."""
+    ours, theirs = known.origin, arrived.origin
+    if ours is None or theirs is None or ours.entries != known.last_seq:
+        return False
+    return (ours.tool, ours.path) == (theirs.tool, theirs.path)
+
+
+def _was_assumed(known: Session, arrived: Arrived, found: Compared) -> bool:
+    """Tell whether a session has only more than the file by what was assumed of the file's end."""
+    if known.origin is None or found.ours is None or not _is_its_own(known, arrived):
+        return False
+    return found.ours.seq > known.origin.settled
+
+
+def _of_the_tool(arrived: Arrived) -> dict[TitleSource, str]:
+    return {by: it for by, it in arrived.titles.items() if by is not TitleSource.USER}
+
+
+def _count(talk: Talk) -> int:
+    tally = Tally()
+    for _ in talk.tell(tally):
+        pass
+    return tally.entries
+
+
+def _is_prompt(entry: Entry) -> bool:
+    return entry.kind is Kind.PROMPT
+
+
+def _is_asked(ours: str, theirs: str) -> bool:
+    """Tell whether both are one: what the agent was handed over stands before the user's words."""
+    return ours == theirs or (ours != "" and theirs.endswith(ours))
+
+
+def _words(prompt: Entry) -> str:
+    """Return what was asked, without regard to blanks."""
+    params = table((members(prompt.line) or {}).get("params"))
+    said = (text(table(block).get("text")) or "" for block in rows(params.get("prompt")))
+    return " ".join(" ".join(said).split())

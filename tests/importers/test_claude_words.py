@@ -1,0 +1,141 @@
+"""What of Claude Code's records is the user's, the agent's, or nobody's: words, titles, plans."""
+
+from pathlib import Path
+
+import pytest
+
+from claude_files import CWD, SESSION, ClaudeFile, said, thought
+from imported import settled_of, talks_of, told
+from rekindle.core.items import Plan
+from rekindle.importers.claude import TOOL
+from rekindle.importers.claude.words import What, hear
+from rekindle.model import TitleSource
+
+
+def told_of(it: ClaudeFile, home: Path) -> list[object]:
+    return told(talks_of(TOOL, it.write(home))[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "heard"),
+    [
+        ("Hello", What.PROMPT, "Hello"),
+        (" <system-reminder>a</system-reminder>\n Hello ", What.PROMPT, "Hello"),
+        ("Hello\n<system-reminder>a</system-reminder>", What.PROMPT, "Hello"),
+        ("What is <system-reminder>?", What.PROMPT, "What is <system-reminder>?"),
+        ("<system-reminder>a</system-reminder>", What.NOTHING, ""),
+        ("<ide_selection>x</ide_selection>\nFix it", What.PROMPT, "Fix it"),
+        ("<b>bold</b>", What.PROMPT, "<b>bold</b>"),
+        ("<command-name>/review</command-name><command-args>12</command-args>", What.COMMAND,
+         "/review 12"),
+        ("<command-message>init</command-message>", What.COMMAND, "/init"),
+        ("<command-args>12</command-args>", What.NOTHING, ""),
+        ("<bash-input>ls -l</bash-input>", What.COMMAND, "! ls -l"),
+        ("<local-command-stdout></local-command-stdout>", What.OUTPUT, ""),
+        ("<bash-stdout>a</bash-stdout><bash-stderr>b</bash-stderr>", What.OUTPUT, "a\nb"),
+        ("[Request interrupted by user]", What.INTERRUPTED, ""),
+        ("[Request interrupted by user for tool use]", What.INTERRUPTED, ""),
+        ("[Request interrupted by user] why?", What.PROMPT, "[Request interrupted by user] why?"),
+        ("<task-notification>x</task-notification>", What.NOTHING, ""),
+        ("", What.NOTHING, ""),
+    ],
+)  # fmt: skip
+def test_what_is_the_users_own(words: str, what: What, heard: str) -> None:
+    assert (hear(words).what, hear(words).words) == (what, heard)
+
+
+def test_what_others_said_in_the_users_name_is_not_told(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.turn(1)
+    it.user("A machine speaks", origin={"kind": "task-notification"})
+    it.user("I speak", origin={"kind": "human"})
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "I speak"]
+
+
+def test_a_prompt_that_never_reached_the_agent_is_told_for_the_time_being(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.turn(1)
+    it.loose("queue-operation", operation="enqueue", content="Wait")
+    it.loose("queue-operation", operation="enqueue", content="<task-notification>x")
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Wait"]
+    assert len(settled_of(talk)) == 2
+    it.loose("queue-operation", operation="popAll")
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1"]
+    it.loose("queue-operation", operation="enqueue", content="Wait")
+    it.user("Wait")
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Wait"]
+
+
+def test_titles_by_their_rank(tmp_path: Path) -> None:
+    def title(it: ClaudeFile) -> dict[TitleSource, str]:
+        return talks_of(TOOL, it.write(tmp_path))[0].arrived.titles
+
+    it = ClaudeFile()
+    it.user("<command-name>/clear</command-name>")
+    assert title(it) == {TitleSource.PROMPT: "/clear"}
+    it.turn(1)
+    assert title(it) == {TitleSource.PROMPT: "Question 1"}
+    it.put({"type": "summary", "summary": "Another's", "leafUuid": it.uuid(999)})
+    assert TitleSource.AGENT not in title(it)
+    for kind, name in (
+        ("summary", "summary"),
+        ("ai-title", "aiTitle"),
+        ("custom-title", "customTitle"),
+    ):
+        it.put({"type": kind, name: f"By {kind}", "leafUuid": it.last})
+        assert title(it)[TitleSource.AGENT] == f"By {kind}"
+    it.put({"type": "ai-title", "aiTitle": "Later"})
+    it.put({"type": "custom-title", "customTitle": "Last"})
+    assert title(it)[TitleSource.AGENT] == "Last"
+
+
+def test_a_team_mates_session_is_not_listed(tmp_path: Path) -> None:
+    it = ClaudeFile(teamName="team")
+    it.turn(1)
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    assert (talk.arrived.cwd, talk.folder, talk.arrived.agent_session_id) == (None, CWD, "")
+
+
+def test_a_file_of_a_sub_agent_alone_is_not_listed(tmp_path: Path) -> None:
+    it = ClaudeFile(isSidechain=True)
+    it.turn(1)
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    assert (talk.arrived.cwd, talk.arrived.id) == (None, SESSION)
+
+
+def test_a_file_without_words_is_no_session(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.put({"type": "summary", "summary": "x", "leafUuid": "y"})
+    it.user("<system-reminder>only this</system-reminder>")
+    assert talks_of(TOOL, it.write(tmp_path)) == []
+
+
+def test_a_message_that_is_repeated_or_grows_is_told_once(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Go")
+    it.agent("msg_1", thought("Hm"))
+    it.agent("msg_1", thought("Hm, yes"))
+    it.agent("msg_1", said("A \\"))
+    it.agent("msg_1", said("A \\nd B"))
+    it.agent("msg_1", said("A \\nd B"))
+    it.agent("msg_1", said("C"))
+    assert told_of(it, tmp_path) == ["Go", "Hm, yes", "A \\nd BC"]
+
+
+def test_lists_of_things_to_do_are_plans(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Plan")
+    it.call("msg_1", "toolu_1", "TaskCreate", {"subject": "One", "activeForm": "Doing one"})
+    it.result("toolu_1", "Task #7 created successfully: One")
+    it.call("msg_2", "toolu_2", "TaskCreate", {"subject": "Two"})
+    it.result("toolu_2", [said('{"task":{"id":"8"}}')])
+    it.call("msg_3", "toolu_3", "TaskUpdate", {"taskId": "7", "status": "in_progress"})
+    it.result("toolu_3", "ok")
+    it.call("msg_4", "toolu_4", "TaskUpdate", {"taskId": "8", "status": "deleted"})
+    it.result("toolu_4", "ok")
+    it.call("msg_5", "toolu_5", "TaskList", {})
+    it.result("toolu_5", "x")
+    _, plan = told_of(it, tmp_path)
+    assert isinstance(plan, Plan)
+    assert plan.entries == [{"content": "Doing one", "priority": "medium", "status": "in_progress"}]

@@ -1,0 +1,177 @@
+"""Importing copies, in parts, by mistakes, and what is found of it afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from claude_files import SESSION, ClaudeFile
+from gathered import HOLDER, NOW, Run, everything, told
+from recorded import look
+from rekindle.errors import SessionInUse
+from rekindle.importers.base import Notes, Tally
+from rekindle.importers.claude import TOOL
+from rekindle.model import (
+    Entry,
+    Holder,
+)
+from rekindle.store import importing
+from rekindle.store.base import Store
+from rekindle.store.gathering import Gatherer, Report, Wanted
+from rekindle.store.importing import Importer
+from rekindle.store.merging import How
+from rekindle.store.sqlite import SqliteStore
+
+OTHER = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
+
+
+@pytest.fixture
+def file() -> ClaudeFile:
+    it = ClaudeFile()
+    it.turn(1)
+    return it
+
+
+def test_a_copy_of_the_file_elsewhere_is_the_same_session(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    before = everything(store)
+    copy = tmp_path / "copy" / ".claude" / "projects" / path.parent.name / path.name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(path.read_bytes())
+    assert Run(store, tmp_path / "copy" / ".claude").hows == []
+    assert everything(store) == before
+    # One that went on in its own way does not take the place of the first.
+    file.turn(2)
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    other = ClaudeFile()
+    other.lines = file.lines[:2]
+    other.number, other.last = 50, file.uuid(2)
+    other.user("Elsewhere")
+    copy.write_bytes(other.data())
+    assert Run(store, tmp_path / "copy" / ".claude").hows == [How.BRANCHED]
+    assert list(store.read(SESSION)) == told(path)
+
+
+def test_another_version_of_the_importer_replaces_what_the_last_has_made(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    (found,) = TOOL.find(path, None)
+    (talk,) = TOOL.read(found, Notes())
+    importer = Importer(store, HOLDER)
+    for version in (1, 2):
+        origin = replace(talk.arrived.origin, version=version)  # type: ignore[type-var]
+        arrived = replace(talk.arrived, origin=origin)
+        made = [replace(it, line=b'{"v":%d}' % version) for it in told(path)]
+
+        def tell(tally: Tally, made: list[Entry] = made) -> Iterator[Entry]:
+            tally.entries = tally.settled = len(made)
+            return iter(made)
+
+        importer.take(replace(talk, arrived=arrived, tell=tell), NOW)
+    ((_, _, entries),) = everything(store)
+    assert {it.line for it in entries} == {b'{"v":2}'}
+
+
+def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interruption(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "_ENTRIES_A_COMMIT", 4)
+    it = ClaudeFile()
+    for number in range(6):
+        it.turn(number)
+    path = it.write(tmp_path)
+    (found,) = TOOL.find(path, None)
+    (talk,) = TOOL.read(found, Notes())
+
+    def tell(tally: Tally) -> Iterator[Entry]:
+        for entry in talk.tell(tally):
+            if entry.seq == 10:
+                raise KeyboardInterrupt
+            yield entry
+
+    with pytest.raises(KeyboardInterrupt):
+        Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
+    assert len(list(store.read(SESSION))) == 8
+    assert store.holder(SESSION) is None
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    ((session, _, entries),) = everything(store)
+    assert entries == told(path)
+    assert (session.turns, session.messages) == (6, 12)
+
+
+def test_nobody_goes_on_with_it_while_it_is_written(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "_ENTRIES_A_COMMIT", 2)
+    it = ClaudeFile()
+    for number in range(3):
+        it.turn(number)
+    (found,) = TOOL.find(it.write(tmp_path), None)
+    (talk,) = TOOL.read(found, Notes())
+
+    def tell(tally: Tally) -> Iterator[Entry]:
+        for entry in talk.tell(tally):
+            if entry.seq == 6:
+                assert store.claim(SESSION, OTHER).holder == HOLDER
+            yield entry
+
+    Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
+    store.claim(SESSION, OTHER)
+    with pytest.raises(SessionInUse):
+        Importer(store, HOLDER).take(replace(talk, tell=_with_more(talk.tell)), NOW)  # type: ignore[arg-type]
+
+
+def _with_more(tell: object) -> object:
+    def more(tally: Tally) -> Iterator[Entry]:
+        entries = list(tell(tally))  # type: ignore[operator]
+        yield from entries
+        yield replace(entries[-1], seq=len(entries) + 1)
+
+    return more
+
+
+def test_a_mistake_of_an_importer_keeps_no_other_session_out(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    (found,) = TOOL.find(path, None)
+
+    def read(*_: object) -> Iterator[object]:
+        raise KeyError("odd")
+        yield
+
+    gatherer = Gatherer(replace(TOOL, read=read), Wanted())
+    report = Report(tool="claude")
+    assert gatherer.take(found, Importer(store, HOLDER), report, NOW, lambda _: None) == []
+    assert report.failed == {str(path): "a mistake in Rekindle: KeyError: 'odd'"}
+    # It is tried again, but not at once.
+    assert gatherer.look(path, report, NOW + 1) == []
+    assert gatherer.look(path, report, NOW + 60_000_000) == [found]
+
+
+def test_what_took_the_place_of_something_else_is_found_and_the_other_is_not(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "s.db"
+    it = ClaudeFile()
+    it.turn(1)
+    above = it.last
+    it.user("Look for zebras")
+    it.write(tmp_path)
+    with SqliteStore(db) as store:
+        Run(store, tmp_path / ".claude")
+    assert [hit.session_id for hit in look(db, "zebras")] == [SESSION]
+    it.user("Look for lions", parent=above)
+    it.write(tmp_path)
+    with SqliteStore(db) as store:
+        Run(store, tmp_path / ".claude")
+    assert [hit.session_id for hit in look(db, "lions")] == [SESSION]
+    assert look(db, "zebras") == []
+    (hit,) = look(db, "zebras", with_archived=True)
+    assert hit.session_id != SESSION
