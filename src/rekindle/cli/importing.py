@@ -98,7 +98,9 @@ def _look(sources: list[_Source]) -> _Look:
     look = _Look([], [])
     for source in sources:
         report = Report(tool=source.tool.name)
-        look.reports.append(report)
+        # Of a tool that is not here, nothing has to be said.
+        if source.paths or len(sources) == 1:
+            look.reports.append(report)
         for path in source.paths:
             found = source.gatherer.look(path, report, now_us())
             look.news.extend((source.gatherer, report, it) for it in found)
@@ -137,6 +139,8 @@ def _tell(arguments: argparse.Namespace, reports: list[Report], taken: list[Take
             tell(_merged(it), it.title)
     for report in reports:
         _summarise(report, is_dry=arguments.dry_run)
+    if not reports:
+        print("rekindle: none of the tools has sessions here", file=sys.stderr)
 
 
 def _merged(taken: Taken) -> Merged:

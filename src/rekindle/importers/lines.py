@@ -6,6 +6,7 @@ U+2028, U+0085 and a carriage return occur inside of what was said.
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 LONGEST = 64 * 1024 * 1024
 """What is longer is passed over: no tool writes such lines, and nobody could show them."""
@@ -14,10 +15,20 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class Lines:
-    """Reads a file line by line, from one place to another."""
+    """Reads a file line by line, from one place to another.
 
-    def __init__(self, path: Path, begin: int = 0, end: int | None = None) -> None:
+    `opened` opens one that is not plain; then places are those of what is inside.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        begin: int = 0,
+        end: int | None = None,
+        opened: Callable[[Path], IO[bytes]] = lambda path: path.open("rb", buffering=0),
+    ) -> None:
         self._path = path
+        self._opened = opened
         self._begin = begin
         self._end = end
         self.too_long = 0
@@ -71,7 +82,7 @@ class Lines:
                 yield place, b"".join(held)
 
     def _reads(self) -> Iterator[bytes]:
-        with self._path.open("rb", buffering=0) as file:
+        with self._opened(self._path) as file:
             file.seek(self._begin)
             while data := file.read(self._room()):
                 self.done += len(data)

@@ -77,7 +77,11 @@ class Gatherer:
         """Find what is in a file or below a folder; return what has changed since the last time."""
         wanted = self._wanted
         folders = [it for it in wanted.folders if not it.endswith("/")] or [None]
-        found = {it.place: it for folder in folders for it in self._tool.find(path, folder)}
+        try:
+            found = {it.place: it for folder in folders for it in self._tool.find(path, folder)}
+        except OSError as error:
+            report.failed[str(path)] = str(error)
+            return []
         news: list[Found] = []
         for place, it in found.items():
             stamp, folder = self._known.get(place, ("", None))
