@@ -63,7 +63,7 @@ def very_many(store: Path, sessions: int, size: int) -> Figures:
 
 
 def _path(store: Path, number: int) -> Path:
-    folder = store.parent / "projects" / folder_name(FOLDER)
+    folder = store.parent / store.stem / "projects" / folder_name(FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{UUID(int=number + 1)}.jsonl"
 

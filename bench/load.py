@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import crowding
 import growing
+import importing
 import rekindle
 import results
 import slowness
@@ -24,6 +25,8 @@ from curves import of_length, of_size
 from report import number
 
 _BASE = 10
+_MB = 1_000_000
+_BYTES_A_SESSION = 100_000
 
 
 @dataclass(frozen=True)
@@ -38,32 +41,37 @@ class Extent:
     padding: int = 0
     unread: int = 1_000_000
     unread_seconds: int = 60
+    imported_mb: int = 1_000
+    imported: int = 3_000
 
 
 _QUICK = Extent(
     seconds=10, sessions=16, pace=50, entries=100_000, stored=10_000, unread=100_000,
-    unread_seconds=6,
+    unread_seconds=6, imported_mb=50, imported=300,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What was found, and the most that it may be, where there is a bar."""
+    """What was found, and the most or least that it may be, where there is a bar."""
 
     what: str
     found: float
     unit: str
     most: float | None = None
+    least: float | None = None
 
     @property
     def is_met(self) -> bool:
         """Whether the bar is met."""
-        return self.most is None or self.found <= self.most
+        is_too_much = self.most is not None and self.found > self.most
+        return not is_too_much and (self.least is None or self.found >= self.least)
 
     def row(self) -> str:
         """Return the row of the table."""
         bar = "" if self.most is None else f"at most {number(self.most)} {self.unit}"
-        verdict = "" if self.most is None else "pass" if self.is_met else "**fail**"
+        bar = bar if self.least is None else f"at least {number(self.least)} {self.unit}"
+        verdict = "" if not bar else "pass" if self.is_met else "**fail**"
         found = f"{number(self.found)} {self.unit}"
         return f"| {self.what} | {found.strip()} | {bar.strip()} | {verdict} |"
 
@@ -229,11 +237,34 @@ def _slow(extent: Extent, store: Path) -> Part:
     )
 
 
+def _imports(extent: Extent, store: Path) -> Part:
+    long = importing.one_long(store, extent.imported_mb * _MB)
+    many = importing.very_many(store.with_name("many.db"), extent.imported, _BYTES_A_SESSION)
+    return Part(
+        "Importing",
+        f"One session of Claude Code's, of {long['mb']:,.0f} MB, which become "
+        f"{long['entries']:,.0f} entries; then {extent.imported:,} of "
+        f"{_BYTES_A_SESSION // 1000} kB "
+        "each; and each of them once more, when nothing has changed.",
+        [
+            Figure("one long session", long["rate"], "MB/s", least=40),
+            Figure("memory meanwhile", long["memory"], "MB", 200),
+            Figure("once more", long["again_s"], "s"),
+            Figure("the store", long["store_mb"], "MB"),
+            Figure("many sessions", many["rate"], "MB/s"),
+            Figure("memory meanwhile", many["memory"], "MB", 200),
+            Figure("once more", many["again_s"], "s", 5),
+        ],
+        {},
+    )
+
+
 _PARTS: dict[str, Callable[[Extent, Path], Part]] = {
     "streams": _streams,
     "session": _session,
     "store": _store,
     "slow": _slow,
+    "imports": _imports,
 }
 
 

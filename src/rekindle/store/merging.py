@@ -330,7 +330,7 @@ def _stretch(session_id: str, entries: list[Entry]) -> Stretch:
         side=first.side,
         kind=first.kind,
         at_us=first.at_us,
-        data=b"\n".join(entry.line for entry in entries),
+        data=b"\n".join([entry.line for entry in entries]) if len(entries) > 1 else first.line,
         count=len(entries),
         protocol=first.protocol,
     )

@@ -1,11 +1,10 @@
-"""Writing a conversation in parts, each while the next one is read.
+"""Writing a conversation in parts, each of which is read before it is written.
 
 So nobody has to wait for all of a long one, and whoever is interrupted goes on the next time: only
 with the last part it is said that all of it is from the file.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 from msgspec.structs import replace
@@ -39,19 +38,16 @@ class Writing:
         self.is_drawn = False
 
     def begin(self, store: Store) -> bool:
-        """Write the first part; tell whether nobody else has written to the session."""
+        """Write one part; tell whether nobody else has written to the session."""
         return store.extend(self._session_id, *self._part())
 
     def finish(self, store: Store) -> bool:
         """Write all that is left; tell whether nobody else has written to the session."""
-        with ThreadPoolExecutor(1) as writer:
-            last: Future[bool] | None = None
-            while not self.is_drawn:
-                part = self._part()
-                if last is not None and not last.result():
-                    return False
-                last = writer.submit(store.extend, self._session_id, *part)
-            return last is None or last.result()
+        # Not in a thread, while the next is read: Python's lock lets only one of the two go on.
+        while not self.is_drawn:
+            if not self.begin(store):
+                return False
+        return True
 
     def _part(self) -> tuple[int, list[Change]]:
         """Draw some more; return what it comes after, and what is to be written."""
