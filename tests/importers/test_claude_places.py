@@ -1,5 +1,6 @@
 """Where Claude Code keeps its sessions, and which files are read at all."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,21 @@ def test_no_other_file_is_read_whatever_a_record_says(tmp_path: Path, named: str
     (talk,) = talks_of(TOOL, path, notes)
     assert all(b"SECRET" not in entry.line for entry in entries_of(talk))
     assert (sum(notes.skipped.values()) == 1) is bool(named)
+
+
+@pytest.mark.parametrize("odd", ["../../x", "a b", "x" * 500, "\x1b[2J", ""])
+def test_names_that_nobody_gives_are_not_taken_over(tmp_path: Path, odd: str) -> None:
+    it = ClaudeFile(odd or SESSION)
+    it._common["cwd"] = odd  # noqa: SLF001 - as a record could say it
+    it._common["version"] = odd  # noqa: SLF001
+    it.number = 0
+    it.uuid = lambda number: f"u{number}"  # type: ignore[method-assign]
+    it.turn(1)
+    it.user("Help", parent=None, isSidechain=True, agentId=odd)
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(it.data())
+    talks = talks_of(TOOL, path)
+    assert talks[0].arrived.cwd == "/"
+    for talk in talks:
+        assert re.fullmatch(r"[A-Za-z0-9._-]{1,250}", talk.arrived.id)
+        assert len(talk.arrived.agent.version or "") <= 100

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from claude_files import CWD, SESSION, ClaudeFile, said, thought
-from imported import settled_of, talks_of, told
-from rekindle.core.items import Plan
+from imported import entries_of, settled_of, talks_of, told
+from rekindle.core.items import Message, Plan
+from rekindle.core.transcript import fold
+from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL
 from rekindle.importers.claude.words import What, hear
 from rekindle.model import TitleSource
@@ -139,3 +141,63 @@ def test_lists_of_things_to_do_are_plans(tmp_path: Path) -> None:
     _, plan = told_of(it, tmp_path)
     assert isinstance(plan, Plan)
     assert plan.entries == [{"content": "Doing one", "priority": "medium", "status": "in_progress"}]
+
+
+def test_what_nobody_has_said_is_not_told(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.turn(1)
+    it.user("Be nice", isMeta=True)
+    it.add(
+        "assistant",
+        message={
+            "id": "msg_s",
+            "model": "<synthetic>",
+            "content": [said("No response requested.")],
+        },
+    )
+    it.agent("msg_2", thought(""))
+    it.agent("msg_2", said(""))
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1"]
+
+
+def test_a_turn_that_nobody_answered_was_cut_off(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("One")
+    it.call("msg_1", "toolu_1", "Bash", {"command": "ls"})
+    it.user("Two")
+    it.agent("msg_2", said("Half an answ"), "max_tokens")
+    it.user("Three")
+    it.agent("msg_3", said("I will not"), "refusal")
+    turns = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
+    assert [turn.stop_reason for turn in turns] == [None, "max_tokens", "refusal"]
+    assert turns[0].was_cut_off
+
+
+def test_what_was_typed_while_the_agent_worked_stands_where_it_came(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Do it")
+    it.call("msg_1", "toolu_1", "Bash", {"command": "ls"})
+    for prompt in ("Quick", [said("Please"), said("<task-notification>x")], "<task-notification>"):
+        it.add("attachment", attachment={"type": "queued_command", "prompt": prompt})
+    it.result("toolu_1", "a")
+    it.agent("msg_2", said("Done"), "end_turn")
+    it.add("attachment", attachment={"type": "queued_command", "prompt": "Thanks"})
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    turns = fold(entries_of(talk)).turns
+    texts = [[it.text for it in turn.items if isinstance(it, Message)] for turn in turns]
+    assert texts == [["Do it", "Quick", "Please", "Done"], ["Thanks"]]
+
+
+def test_documents_and_pictures_are_shown_or_named(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user([
+        {"type": "document", "title": "Manual", "source": {"media_type": "application/pdf"}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+        {"type": "hologram"},
+        said("See these"),
+    ])  # fmt: skip
+    notes = Notes()
+    (talk,) = talks_of(TOOL, it.write(tmp_path), notes)
+    (words,) = told(talk)
+    assert words == "[document: Manual][image: https://example.org/a.png]See these"
+    assert notes.skipped == {"a prompt has a part of unknown type: hologram": 1}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from claude_files import SESSION, ClaudeFile
+from claude_files import SESSION, ClaudeFile, said
 from gathered import HOLDER, NOW, Run, everything, told
-from recorded import look
+from recorded import asked, look
 from rekindle.errors import SessionInUse
 from rekindle.importers.base import Notes, Tally
 from rekindle.importers.claude import TOOL
@@ -175,3 +175,95 @@ def test_what_took_the_place_of_something_else_is_found_and_the_other_is_not(
     assert look(db, "zebras") == []
     (hit,) = look(db, "zebras", with_archived=True)
     assert hit.session_id != SESSION
+
+
+# -- branches that the tool has left --------------------------------------------------------------
+
+
+def ways() -> tuple[ClaudeFile, str]:
+    """Return a session that went two ways, of which the second is the last, and where they part."""
+    it = ClaudeFile()
+    it.turn(1)
+    above = str(it.last)
+    it.user("This way")
+    it.agent("msg_a", said("Going this way"), "end_turn")
+    it.last = above
+    it.user("That way")
+    it.agent("msg_b", said("Going that way"), "end_turn")
+    return it, above
+
+
+def words(store: Store) -> dict[str, str]:
+    """Return what was said last in each session."""
+    return {it.id: str(entries[-2].line) for it, _, entries in everything(store)}
+
+
+def test_a_branch_that_is_left_stays_what_it_is_while_others_come(
+    store: Store, tmp_path: Path
+) -> None:
+    it, above = ways()
+    it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    before = words(store)
+    for number in range(3):
+        it.last = above
+        it.user(f"Way {number}")
+        it.agent(f"msg_{number}", said(f"Going way {number}"), "end_turn")
+        it.write(tmp_path)
+        Run(store, tmp_path / ".claude")
+        assert len(everything(store)) == 3 + number
+        now = words(store)
+        assert all(now[name] == said for name, said in before.items() if name != SESSION)
+        assert f"Going way {number}" in now[SESSION]
+        before = now
+
+
+def test_a_branch_that_has_grown_before_it_was_left_is_the_same_one(
+    store: Store, tmp_path: Path
+) -> None:
+    it, above = ways()
+    it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    # On from there, and off to another one, between two imports.
+    it.turn(2)
+    it.last = above
+    it.user("Yet another way")
+    it.agent("msg_c", said("Going yet another way"), "end_turn")
+    path = it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    assert len(everything(store)) == 3
+    assert any("Answer 2" in said for said in words(store).values())
+    path.touch()
+    assert Run(store, tmp_path / ".claude").hows == []
+    assert len(everything(store)) == 3
+
+
+def test_who_goes_back_to_a_branch_has_it_as_the_session_again(
+    store: Store, tmp_path: Path
+) -> None:
+    it, _ = ways()
+    it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    it.last = it.uuid(4)
+    it.turn(2)
+    path = it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    assert list(store.read(SESSION)) == told(path)
+    assert any("Going that way" in said for said in words(store).values())
+    path.touch()
+    assert Run(store, tmp_path / ".claude").hows == []
+
+
+def test_a_branch_that_was_gone_on_with_here_is_left_alone(store: Store, tmp_path: Path) -> None:
+    it, above = ways()
+    it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    (aside,) = [it.id for it, _, _ in everything(store) if it.id != SESSION]
+    store.write([asked(aside, "Here")])
+    before = list(store.read(aside))
+    it.last = above
+    it.user("Yet another way")
+    it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    assert list(store.read(aside)) == before
+    assert len(everything(store)) == 3

@@ -4,6 +4,7 @@ The name of a project's folder is made of its path, but not the other way round:
 the same name. So a folder is found by its name, and what it belongs to is told by the records.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,9 @@ _LARGEST_OUTPUT = 16 * 1024 * 1024
 _OTHER = re.compile("[^A-Za-z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SOUND = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_PATH = re.compile(r"/|[A-Za-z]:[/\\]")
+_LONGEST_PATH = 4096
 _LOOKED_AT = 64 * 1024
 _SIGNS = (b'"sessionId"', b'"parentUuid"', b'"leafUuid"', b'"isSidechain"')
 _DEEPEST = 4
@@ -112,18 +116,32 @@ def is_agents(path: Path) -> bool:
 
 def session_id_of(path: Path, told: str | None) -> str:
     """Return the id of a session: the file's name, unless somebody has given it another."""
-    return path.stem if _UUID.fullmatch(path.stem.lower()) else told or path.stem
+    is_its_own = _UUID.fullmatch(path.stem.lower()) or told is None
+    return path.stem if is_its_own else sound_name(told or "")
 
 
 def parent_of_agent(path: Path, told: str | None) -> str | None:
     """Return the session that a sub-agent belongs to: by its place, else by what it says."""
     owner = _owner(path)
-    return owner.name if owner is not None else told
+    if owner is not None:
+        return owner.name
+    return sound_name(told) if told is not None else None
 
 
 def child_id(session_id: str, agent_id: str) -> str:
     """Return the id of a sub-agent's session: agents' own ids are the same in several."""
-    return f"{session_id}.agent-{agent_id.removeprefix('agent-')}"
+    return f"{session_id}.agent-{sound_name(agent_id).removeprefix('agent-')}"
+
+
+def sound_name(told: str) -> str:
+    """Return a name that a record gives, or one made of it, if it is none that is given."""
+    return told if _SOUND.fullmatch(told) else hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def sound_folder(told: str | None) -> str:
+    """Return the folder that a record names; the root, if it names none: it would not be listed."""
+    is_path = told is not None and len(told) <= _LONGEST_PATH and _PATH.match(told) is not None
+    return told if told is not None and is_path and told.isprintable() else "/"
 
 
 def agent_id_of(path: Path) -> str:

@@ -20,6 +20,8 @@ from rekindle.importers.claude.places import (
     parent_of_agent,
     read_output,
     session_id_of,
+    sound_folder,
+    sound_name,
 )
 from rekindle.importers.claude.records import read_record
 from rekindle.importers.lines import Lines
@@ -32,6 +34,7 @@ NAME = "claude"
 
 _ENTRIES_FOR_A_TITLE = 200
 _LONGEST_TITLE = 500
+_LONGEST_VERSION = 100
 _COMMANDS = ("/", "! ", "# ")
 _MOST_BRANCHES = 50
 _MOST_BYTES_OF_BRANCHES = 1 << 30
@@ -70,13 +73,18 @@ class SessionFile:
             # What an agent says to itself, in a file like any other.
             self._whole = outline(path, notes.anew("outline"), is_agents=True)
             self._is_child = True
-        told = self._whole.session_id
+        told = text(self._whole.session_id)
+        self._folder = sound_folder(text(self._whole.cwd))
+        self._agent = AgentIdentity(
+            name=NAME, version=(text(self._whole.version) or "")[:_LONGEST_VERSION] or None
+        )
         if is_agents(path):
             self._parent_id = parent_of_agent(path, told)
             self._id = child_id(self._parent_id or NAME, agent_id_of(path))
         else:
             self._id = session_id_of(path, told)
-            self._parent_id = told if self._is_child and told != self._id else None
+            is_another = self._is_child and told is not None and told != self._id
+            self._parent_id = sound_name(told or "") if is_another else None
 
     def session(self) -> Talk | None:
         """Return the session itself; None if nothing is said in it."""
@@ -89,14 +97,14 @@ class SessionFile:
             id=self._id,
             created_us=self._whole.created_us,
             agent_session_id=NOBODY if is_hidden else self._id,
-            agent=AgentIdentity(name=NAME, version=self._whole.version),
+            agent=self._agent,
             # Without a folder it is not listed.
-            cwd=None if is_hidden else self._whole.cwd,
+            cwd=None if is_hidden else self._folder,
             titles=_titles(self._whole.title or self._about(), prompts),
             parent_id=self._parent_id,
             origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
         )
-        return Talk(arrived=arrived, tell=tell, folder=self._whole.cwd)
+        return Talk(arrived=arrived, tell=tell, folder=self._folder)
 
     def branches(self, session: Talk) -> Iterator[Talk]:
         """Yield the branches that were left for another, the latest first, within reason."""
@@ -123,12 +131,12 @@ class SessionFile:
             arrived = Arrived(
                 id=part.session_id,
                 created_us=self._whole.created_us,
-                agent=AgentIdentity(name=NAME, version=self._whole.version),
+                agent=self._agent,
                 titles=_titles(None, prompts),
                 parent_id=self._id,
                 origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
             )
-            yield Talk(arrived=arrived, tell=tell, folder=self._whole.cwd)
+            yield Talk(arrived=arrived, tell=tell, folder=self._folder)
 
     def _branch_to(self, unit: int) -> _Part:
         return _Part(
@@ -156,7 +164,7 @@ class SessionFile:
         conversation = Conversation(
             teller,
             notes,
-            self._whole.cwd,
+            self._folder,
             partial(read_output, self._path),
             partial(child_id, self._parent_id or self._id),
         )

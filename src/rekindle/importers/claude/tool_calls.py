@@ -176,7 +176,7 @@ def _span(given: Input) -> str:
 
 def _relative(path: str, cwd: str | None) -> str:
     """Name a file as seen from the project's folder, if it is in there."""
-    return path.removeprefix(f"{cwd.rstrip('/')}/") if cwd else path
+    return path.removeprefix(f"{cwd}/") if cwd else path
 
 
 def _shown_of_input(name: str, given: Input) -> list[Json]:
