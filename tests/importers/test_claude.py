@@ -180,6 +180,20 @@ def test_results_beside_each_other_are_no_branches(tmp_path: Path) -> None:
     assert items[-1].text == "Seen"
 
 
+def test_a_result_that_comes_late_takes_nothing_back(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Look")
+    call = it.call("msg_1", "toolu_1", "Bash", {"command": "sleep"})
+    it.agent("msg_2", said("It takes a while"))
+    path = it.write(tmp_path)
+    before = settled_of(talks_of(TOOL, path)[0])
+    it.result("toolu_1", "done", parent=call)
+    talks = talks_of(TOOL, it.write(tmp_path))
+    assert [talk.is_aside for talk in talks] == [False]
+    assert entries_of(talks[0])[: len(before)] == before
+    assert len(entries_of(talks[0])) == len(before) + 1
+
+
 def test_hooks_attachments_and_progress_are_no_branches(tmp_path: Path) -> None:
     it = ClaudeFile()
     it.user("Look")

@@ -257,6 +257,16 @@ def test_a_title_that_changed_is_taken_over_and_the_users_own_stays(
     assert store.session(SESSION).title == "Mine"
 
 
+def test_where_it_was_moved_to_here_counts(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.write([Opened(session_id=SESSION, at_us=NOW, cwd="/moved")])
+    file.turn(2)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert store.session(SESSION).cwd == "/moved"
+
+
 def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_path: Path) -> None:
     it = ClaudeFile()
     it.user("First", parent=None)
