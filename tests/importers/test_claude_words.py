@@ -201,3 +201,30 @@ def test_documents_and_pictures_are_shown_or_named(tmp_path: Path) -> None:
     (words,) = told(talk)
     assert words == "[document: Manual][image: https://example.org/a.png]See these"
     assert notes.skipped == {"a prompt has a part of unknown type: hologram": 1}
+
+
+def test_results_are_shown_as_the_tools_own_agent_shows_them(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Look")
+    results = {
+        "Read": "1\tthe note\n2\t",
+        "Bash": "a\n",
+        "Grep": "a.py:1:x",
+        "WebFetch": [said("A page"), {"type": "image", "source": {"data": "aGk="}}],
+    }
+    for number, (name, result) in enumerate(results.items()):
+        it.call(f"msg_{number}", f"toolu_{number}", name, {})
+        it.result(f"toolu_{number}", result)
+    _, *calls = told_of(it, tmp_path)
+    shown = [[part["content"].get("text") for part in it.fields["content"]] for it in calls]
+    assert shown == [
+        ["```\n1\tthe note\n```"], ["```console\na\n```"], ["a.py:1:x"], ["A page", None],
+    ]  # fmt: skip
+
+
+def test_a_copy_of_a_session_belongs_to_that(tmp_path: Path) -> None:
+    it = ClaudeFile(forkedFrom={"sessionId": "22222222-1111-4111-8111-111111111111"})
+    it.turn(1)
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    assert talk.arrived.parent_id == "22222222-1111-4111-8111-111111111111"
+    assert talk.arrived.cwd == CWD

@@ -69,7 +69,8 @@ class Importer:
         """Take in a session, as far as it is not here. Raises SessionInUse, StoreUnavailable."""
         arrived = replace(talk.arrived, id=self._known_as(talk.arrived))
         target, parent = arrived.id, arrived.parent_id
-        if parent is not None and self._is_deleted(parent):
+        if arrived.cwd is None and parent is not None and self._is_deleted(parent):
+            # A sub-agent's goes with that of its agent.
             return Merged(How.DELETED, target)
         for _ in range(_MOST_TRIES):
             is_branch = target != arrived.id

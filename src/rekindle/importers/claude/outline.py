@@ -33,7 +33,8 @@ _QUIET = frozenset(
         "summary", "custom-title", "ai-title", "file-history-snapshot", "file-history-delta",
         "pr-link", "tag", "mode", "permission-mode", "last-prompt", "agent-name", "agent-color",
         "agent-setting", "worktree-state", "content-replacement", "attribution-snapshot",
-        "turn_end", "task-summary",
+        "turn_end", "task-summary", "atis-latch", "api-request", "api-request-blob",
+        "api-request-shape", "cost-state", "tools-used",
     }
 )  # fmt: skip
 """What is of no interest to whoever reads the conversation."""
@@ -72,6 +73,7 @@ class Outline:
         self.version: str | None = None
         self.created_us = 0
         self.title: str | None = None
+        self.forked_from: str | None = None
         self.is_hidden = False
         """Whether it is the conversation of an agent with an agent."""
 
@@ -243,6 +245,8 @@ class _Survey:
         found.session_id = found.session_id or mark.session_id
         found.cwd = found.cwd or mark.cwd
         found.version = found.version or mark.version
+        if found.forked_from is None and mark.forked_from is not None:
+            found.forked_from = mark.forked_from.session_id
         if not self._has_time and (told_us := Clock().read(mark.timestamp)) is not None:
             found.created_us, self._has_time = told_us, True
         self._records += 1
@@ -263,6 +267,8 @@ def is_told(mark: Mark) -> bool:
     match mark.type:
         case "system":
             return mark.subtype == "compact_boundary"
+        case "attachment":
+            return mark.attachment is not None and mark.attachment.type == "queued_command"
         case "progress":
             return False
         case _:

@@ -14,6 +14,18 @@ class MarkedMessage(Struct, gc=False):
     content: Raw = NOTHING
 
 
+class MarkedAttachment(Struct, gc=False):
+    """Of what was given to the model besides, what it is."""
+
+    type: str = ""
+
+
+class Forked(Struct, rename="camel", gc=False):
+    """Where a session was copied from."""
+
+    session_id: str | None = None
+
+
 class Mark(Struct, rename="camel", gc=False):
     """Of a record, what tells where it belongs. Most of a file is passed over unread."""
 
@@ -32,10 +44,12 @@ class Mark(Struct, rename="camel", gc=False):
     agent_id: str | None = None
     team_name: str | None = None
     message: MarkedMessage | None = None
+    attachment: MarkedAttachment | None = None
     custom_title: str | None = None
     ai_title: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
+    forked_from: Forked | None = None
 
 
 class Source(Struct, gc=False):

@@ -83,8 +83,8 @@ class SessionFile:
             self._id = child_id(self._parent_id or NAME, agent_id_of(path))
         else:
             self._id = session_id_of(path, told)
-            is_another = self._is_child and told is not None and told != self._id
-            self._parent_id = sound_name(told or "") if is_another else None
+            parent = told if self._is_child else text(self._whole.forked_from)
+            self._parent_id = sound_name(parent) if parent and parent != self._id else None
 
     def session(self) -> Talk | None:
         """Return the session itself; None if nothing is said in it."""

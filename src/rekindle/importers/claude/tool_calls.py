@@ -31,6 +31,10 @@ WITH_OUTCOMES = _CHANGES | {"Agent", "Task"}
 """Tools of which more is shown than what the model was told."""
 _LOOKED_AT = 300
 _FENCED = {"Read": b"", "Bash": b"console", "PowerShell": b"console"}
+_AFTER_LAST_LINE = (b'\\t"', '→"'.encode())
+# A file that ends with a newline has no line after it, but such a number is put there.
+_NUMBER_OF_NO_LINE = re.compile(rb'\\n *\d+(?:\\t|\xe2\x86\x92)"\Z')
+_LONGEST_NUMBER = 30
 _BACKTICKS = re.compile(rb"`{3,}")
 _REMINDER = re.compile(r"\n*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
@@ -221,6 +225,8 @@ def result_fields(
     if name in {"Agent", "Task"} and outcome.status == "completed":
         report = bytes(outcome.content)
         words = report if report.startswith(b"[") else words
+    if name == "Read" and words.endswith(_AFTER_LAST_LINE):
+        words = words[:-_LONGEST_NUMBER] + _NUMBER_OF_NO_LINE.sub(b'"', words[-_LONGEST_NUMBER:])
     fence = b"" if is_error else _FENCED.get(name)
     content = _shown_of_result(words, fence, lambda said: externalised(outcome, said))
     if content:
