@@ -123,8 +123,12 @@ def test_nobody_goes_on_with_it_while_it_is_written(
 
     Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
     store.claim(SESSION, OTHER)
+    grown = replace(talk.arrived, origin=replace(talk.arrived.origin, sha256="another"))  # type: ignore[type-var]
     with pytest.raises(SessionInUse):
-        Importer(store, HOLDER).take(replace(talk, tell=_with_more(talk.tell)), NOW)  # type: ignore[arg-type]
+        Importer(store, HOLDER).take(
+            replace(talk, arrived=grown, tell=_with_more(talk.tell)),  # type: ignore[arg-type]
+            NOW,
+        )
 
 
 def _with_more(tell: object) -> object:

@@ -58,32 +58,35 @@ class Lines:
         is_going_on = False
         for place, line in self._pieces():
             see(line)
-            is_whole = line.endswith(b"\n")
-            self.is_torn = not is_whole
             if is_going_on or len(line) > LONGEST:
                 # The rest of it comes in further pieces.
                 self.too_long += not is_going_on
-                is_going_on = not is_whole
+                is_going_on = line[-1:] != b"\n"
+            elif line[-1:] == b"\n":
+                yield place, line[:-1].removeprefix(_MARK) if place == 0 else line[:-1]
             else:
-                said = line[:-1] if is_whole else line
-                yield place, said.removeprefix(_MARK) if place == 0 else said
+                self.is_torn = True
+                yield place, line.removeprefix(_MARK) if place == 0 else line
 
     def _pieces(self) -> Iterator[tuple[int, bytes]]:
         """Yield what there is up to each newline, and no more than a line may have at once."""
-        told = self.done
+        place = told = self._begin
+        end = self._end
         with self._opened(self._path) as file:
-            file.seek(self._begin)
-            while line := file.readline(self._room()):
-                place = self.done
-                self.done += len(line)
-                if self.done - told >= _BYTES_A_READ:
-                    told = self.done
-                    self._at(told)
+            file.seek(place)
+            # This is the way of every line, so it has no functions of its own.
+            readline, room = file.readline, LONGEST + 1
+            while line := readline(room):
+                if end is not None and place + len(line) > end:
+                    line = line[: end - place]
+                    if not line:
+                        break
                 yield place, line
-
-    def _room(self) -> int:
-        room = LONGEST + 1
-        return room if self._end is None else min(room, self._end - self.done)
+                place += len(line)
+                if place - told >= _BYTES_A_READ:
+                    told = self.done = place
+                    self._at(place)
+            self.done = place
 
 
 class Hash:

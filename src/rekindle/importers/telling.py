@@ -89,22 +89,31 @@ class Teller:
 
     def agent(self, words: str | Raw, message_id: str | None = None) -> None:
         """Tell what the agent has said. What has the same id is one message."""
-        self._say("agent_message_chunk", {"type": "text", "text": words}, message_id)
+        self._say("agent_message_chunk", _encode(words), message_id)
 
     def thought(self, words: str | Raw, message_id: str | None = None) -> None:
         """Tell what the agent has thought."""
-        self._say("agent_thought_chunk", {"type": "text", "text": words}, message_id)
+        self._say("agent_thought_chunk", _encode(words), message_id)
+
+    def _say(self, kind: str, words: bytes, message_id: str | None) -> None:
+        self._count(kind, message_id)
+        named = b"" if message_id is None else b'"messageId":%b,' % _encode(message_id)
+        # Most of what is told is this, so it is written without much ado.
+        self._write(
+            b'{"sessionUpdate":"%b",%b"content":{"type":"text","text":%b}}'
+            % (kind.encode(), named, words)
+        )
 
     def user(self, block: Json, message_id: str) -> None:
         """Tell what the user has said while the agent was at work."""
-        self._say("user_message_chunk", block, message_id)
+        kind = "user_message_chunk"
+        self._count(kind, message_id)
+        self.update({"sessionUpdate": kind, "messageId": message_id, "content": block})
 
-    def _say(self, kind: str, block: Json, message_id: str | None) -> None:
-        named = {} if message_id is None else {"messageId": message_id}
+    def _count(self, kind: str, message_id: str | None) -> None:
         if self._last != (kind, message_id) and kind != "agent_thought_chunk":
             self._tally.messages += 1
         self._last = (kind, message_id)
-        self.update({"sessionUpdate": kind, **named, "content": block})
 
     def call(self, call_id: str, **fields: object) -> None:
         """Tell that the agent calls a tool; the names are those of the protocol."""
@@ -116,14 +125,26 @@ class Teller:
         self._last = None
         self.update({"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields})
 
+    def printed(self, call_id: str, words: str | Raw, *, is_error: bool = False) -> None:
+        """Tell what became of a call that brought nothing but text."""
+        self._last = None
+        status = b"failed" if is_error else b"completed"
+        self._write(
+            b'{"sessionUpdate":"tool_call_update","toolCallId":%b,"status":"%b",'
+            b'"content":[{"type":"content","content":{"type":"text","text":%b}}]}'
+            % (_encode(call_id), status, _encode(words))
+        )
+
     def plan(self, entries: Sequence[Json]) -> None:
         """Tell the plan as it stands."""
         self.update({"sessionUpdate": "plan", "entries": entries})
 
     def update(self, update: Json) -> None:
         """Tell anything else that an agent may tell."""
-        line = b'%b,"update":%b}}' % (self._update, _encode(update))
-        self._add(Side.AGENT, Kind.UPDATE, line)
+        self._write(_encode(update))
+
+    def _write(self, update: bytes) -> None:
+        self._add(Side.AGENT, Kind.UPDATE, b'%b,"update":%b}}' % (self._update, update))
 
     def _add(self, side: Side, kind: Kind, line: bytes) -> None:
         self._tally.entries += 1

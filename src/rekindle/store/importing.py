@@ -81,6 +81,8 @@ class Importer:
                 merged = self._make(attempt, How.BRANCHED if is_branch else How.NEW)
             elif self._is_deleted(target):
                 return Merged(How.DELETED, target)
+            elif known.deleted_us is None and _is_the_same_file(known, wanted):
+                return self._unchanged(known, attempt, at_us)
             else:
                 found = compare(self._store.read(target), talk.tell(Tally()))
                 if found.theirs is not None and found.do_part and not is_its_own(known, arrived):
@@ -260,6 +262,15 @@ class Importer:
         if changes:
             self._store.write(changes, sync=True)
         return merged
+
+
+def _is_the_same_file(known: Session, arrived: Arrived) -> bool:
+    """Tell whether a session was imported from a file that says just what this one does."""
+    ours, theirs = known.origin, arrived.origin
+    if ours is None or theirs is None or not theirs.sha256:
+        return False
+    same = (theirs.tool, theirs.path, theirs.sha256, theirs.version)
+    return (ours.tool, ours.path, ours.sha256, ours.version) == same
 
 
 def _was_assumed(known: Session, arrived: Arrived, found: Compared) -> bool:

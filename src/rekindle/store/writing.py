@@ -1,5 +1,6 @@
 """Writing changes into the store on disk. Call inside a transaction."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ class Writer:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._append: Callable[..., object] = db.cursor().execute
         self.ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
 
@@ -89,7 +91,7 @@ class Writer:
             CODEC_LINES,
             stretch.data,
         )
-        self._db.execute(statements.APPEND, values)
+        self._append(statements.APPEND, values)
         self.ends[stretch.session_id] = start + stretch.count
         # Only here, because a changed time moves the session in two indexes, and most of
         # what is written is streamed chunks.

@@ -7,6 +7,7 @@ said; else it was cut off.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,6 +22,7 @@ from rekindle.importers.claude.tool_calls import (
     call_fields,
     content_block,
     is_persisted,
+    printed,
     read_outcome,
     result_fields,
     todo_steps,
@@ -258,11 +260,16 @@ class Conversation:
                 self._teller.plan(steps)
             return
         name = call.name if call is not None else ""
-        words = bytes(block.content)
+        words, is_error = bytes(block.content), block.is_error is True
         # Of most tools it says once more what the model was told.
         is_needed = name in WITH_OUTCOMES or is_persisted(words)
         found = (read_outcome(bytes(outcome)) if is_needed else None) or _NO_OUTCOME
-        fields = result_fields(name, words, found, self._fetch, is_error=block.is_error is True)
+        fetch = partial(self._fetch, found)
+        text_of_it = printed(name, words, fetch, is_error=is_error)
+        if text_of_it is not None:
+            self._teller.printed(block.tool_use_id, text_of_it, is_error=is_error)
+            return
+        fields = result_fields(name, words, found, fetch, is_error=is_error)
         if found.agent_id:
             meta = {"rekindle": {"childSessionId": self._child_id(found.agent_id)}}
             fields |= {"_meta": meta}

@@ -209,11 +209,22 @@ def _or_empty(value: Raw) -> Raw:
 # -- results --------------------------------------------------------------------------------
 
 
+def printed(
+    name: str, words: bytes, externalised: Callable[[str], str | None], *, is_error: bool
+) -> Raw | None:
+    """Return the text of a result that is nothing else, as JSON; None if there is more to it."""
+    if not words.startswith(b'"') or words == b'""' or (name in WITH_OUTCOMES and not is_error):
+        return None
+    if name == "Read" and words.endswith(_AFTER_LAST_LINE):
+        words = words[:-_LONGEST_NUMBER] + _NUMBER_OF_NO_LINE.sub(b'"', words[-_LONGEST_NUMBER:])
+    return _fenced(_told(words, externalised), b"" if is_error else _FENCED.get(name))
+
+
 def result_fields(
     name: str,
     words: bytes,
     outcome: Outcome,
-    externalised: Callable[[Outcome, str], str | None],
+    externalised: Callable[[str], str | None],
     *,
     is_error: bool,
 ) -> Json:
@@ -225,10 +236,8 @@ def result_fields(
     if name in {"Agent", "Task"} and outcome.status == "completed":
         report = bytes(outcome.content)
         words = report if report.startswith(b"[") else words
-    if name == "Read" and words.endswith(_AFTER_LAST_LINE):
-        words = words[:-_LONGEST_NUMBER] + _NUMBER_OF_NO_LINE.sub(b'"', words[-_LONGEST_NUMBER:])
     fence = b"" if is_error else _FENCED.get(name)
-    content = _shown_of_result(words, fence, lambda said: externalised(outcome, said))
+    content = _shown_of_result(words, fence, externalised)
     if content:
         fields["content"] = content
     return fields
