@@ -28,7 +28,9 @@ from rekindle.model import (
     Deleted,
     Forked,
     Holder,
+    Imported,
     Kind,
+    Origin,
     Titled,
     TitleSource,
 )
@@ -48,6 +50,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
         source = TitleSource.USER
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Two")])
         store.write([Archived(session_id="ses_3", at_us=NOW)])
+        origin = Origin(tool="claude", path="/f", sha256="ab", entries=5)
+        store.write([Imported(session_id="ses_7", at_us=NOW, origin=origin)])
         store.write([Forked(session_id="fork", at_us=NOW, parent_id="ses_4", until_seq=5)])
         store.write([Deleted(session_id="ses_5", at_us=NOW), Deleted(session_id="ses_6", at_us=1)])
         store.purge("ses_6")
