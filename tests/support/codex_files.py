@@ -1,0 +1,500 @@
+"""Files as Codex writes them: every type of record, and every trap."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CWD = "/home/user/project"
+SESSION = "01990000-0000-7000-8000-000000000001"
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+PATCH = """*** Begin Patch
+*** Update File: a.py
+@@ def f():
+ one
+-two
++2
+@@
+-- gone
++++ here
+*** Add File: /abs/new.txt
++hello
++world
+*** Delete File: old.txt
+*** Update File: from.txt
+*** Move to: to.txt
+@@
+-x
++y
+*** End Patch"""
+UNIFIED = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+
+Json = dict[str, Any]
+
+
+def thread(number: int) -> str:
+    """Return the id of a session, or of a file."""
+    return str(UUID(int=(UUID(SESSION).int & ~0xFFFF) + number))
+
+
+def text(words: str, kind: str = "input_text") -> Json:
+    return {"type": kind, "text": words}
+
+
+class CodexFile:
+    """A session's file, line by line. Only newer ones number their lines."""
+
+    def __init__(
+        self, thread_id: str = SESSION, *, mode: str = "legacy", first: int = 0, minute: int = 0,
+        **meta: object,
+    ) -> None:  # fmt: skip
+        self.thread_id = thread_id
+        self.lines: list[bytes] = []
+        self.mode = mode
+        self.ordinal = first
+        self.second = minute * 60
+        about = {
+            "id": thread_id, "timestamp": self.time(), "cwd": CWD, "originator": "codex_cli_rs",
+            "cli_version": "0.137.0", "source": "cli", "model_provider": "openai",
+            "base_instructions": {"text": 'You are Codex. "cwd":"/nowhere"'},
+            "history_mode": mode, "git": {"branch": "main"}, **meta,
+        }  # fmt: skip
+        self.add("session_meta", about)
+
+    def time(self) -> str:
+        minutes, seconds = divmod(self.second, 60)
+        return f"2026-01-09T{10 + minutes // 60:02}:{minutes % 60:02}:{seconds:02}.123Z"
+
+    def add(self, kind: str, payload: object) -> None:
+        """Write a line."""
+        self.second += 1
+        line: Json = {"timestamp": self.time()}
+        if self.mode == "paginated":
+            line["ordinal"] = self.ordinal
+            self.ordinal += 1
+        self.put({**line, "type": kind, "payload": payload})
+
+    def put(self, record: object) -> None:
+        """Write anything."""
+        self.lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode())
+
+    def item(self, kind: str, /, **fields: object) -> None:
+        """Write what the model was told, or has said."""
+        self.add("response_item", {"type": kind, **fields})
+
+    def event(self, kind: str, /, **fields: object) -> None:
+        """Write what the user was shown."""
+        self.add("event_msg", {"type": kind, **fields})
+
+    def done(self, kind: str, name: str, /, **fields: object) -> None:
+        """Write what the user was shown, as newer ones do."""
+        item = {"type": kind, "id": name, **fields}
+        self.event("item_completed", thread_id=self.thread_id, turn_id="t", item=item)
+
+    def message(self, role: str, *parts: Json, **fields: object) -> None:
+        self.item("message", role=role, content=list(parts), **fields)
+
+    def context(self) -> None:
+        """Write what Codex tells the model before the first prompt."""
+        self.message("developer", text("<permissions instructions>x</permissions instructions>"))
+        agents = f"# AGENTS.md instructions for {CWD}\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"
+        self.message("user", text(agents))
+        where = f"<environment_context>\n  <cwd>{CWD}</cwd>\n</environment_context>"
+        self.message("user", text(where))
+        self.add("turn_context", {"cwd": CWD, "model": "m"})
+
+    def ask(self, words: str, **fields: object) -> None:
+        """Write a prompt, as often as Codex does."""
+        self.message("user", text(words))
+        if self.mode == "legacy":
+            told = {"message": words, "images": [], "local_images": [], "text_elements": []}
+            self.event("user_message", **{**told, **fields})
+        else:
+            self.done("UserMessage", f"user-{self.ordinal}", content=[text(words, "text")])
+
+    def answer(self, words: str, name: str = "msg_1") -> None:
+        if self.mode == "legacy":
+            self.event("agent_message", message=words, phase=None)
+        else:
+            self.done("AgentMessage", name, content=[text(words, "Text")])
+        self.message("assistant", text(words, "output_text"), id=name)
+
+    def begin(self, number: int) -> None:
+        self.event("task_started", turn_id=f"turn-{number}", model_context_window=1)
+
+    def end(self, number: int, **fields: object) -> None:
+        self.event("token_count", info=None)
+        self.event("task_complete", turn_id=f"turn-{number}", last_agent_message="x", **fields)
+
+    def turn(self, number: int) -> None:
+        """Write a question and its answer."""
+        self.begin(number)
+        self.ask(f"Question {number}")
+        self.answer(f"Answer {number}", f"msg_{number}")
+        self.end(number)
+
+    def call(self, call_id: str, name: str, given: object, **fields: object) -> None:
+        arguments = given if isinstance(given, str) else json.dumps(given)
+        self.item("function_call", name=name, arguments=arguments, call_id=call_id, **fields)
+
+    def output(self, call_id: str, output: object, kind: str = "function_call_output") -> None:
+        self.item(kind, call_id=call_id, output=output)
+
+    def data(self) -> bytes:
+        return b"".join(line + b"\n" for line in self.lines)
+
+    def name(self, rollout: str | None = None, minute: int = 0) -> str:
+        suffix = f"_{rollout}" if rollout else ""
+        return f"rollout-2026-01-09T10-{minute:02}-00-{self.thread_id}{suffix}.jsonl"
+
+    def write(
+        self, home: Path, *, rollout: str | None = None, minute: int = 0, is_archived: bool = False,
+        is_compressed: bool = False,
+    ) -> Path:  # fmt: skip
+        """Write the file where Codex would."""
+        folder = "archived_sessions" if is_archived else "sessions/2026/01/09"
+        path = home / ".codex" / folder / self.name(rollout, minute)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return write_file(path, self.data(), is_compressed=is_compressed)
+
+    def base(self, lines: int | None = None) -> Json:
+        """Return what says that another file begins with this one, up to a line."""
+        kept = self.lines[:lines]
+        size = sum(len(line) + 1 for line in kept)
+        ordinal = self.ordinal - len(self.lines) + len(kept)
+        return {
+            "thread_id": self.thread_id, "end_ordinal_exclusive": ordinal, "end_byte_offset": size
+        }  # fmt: skip
+
+
+def write_file(path: Path, data: bytes, *, is_compressed: bool = False) -> Path:
+    if is_compressed:
+        path, data = path.with_name(f"{path.name}.zst"), zstd.compress(data)
+    path.write_bytes(data)
+    return path
+
+
+def legacy() -> CodexFile:
+    """Return a session with every kind of record that is known, as it was until 2026."""
+    it = CodexFile()
+    it.context()
+    it.event("thread_settings_applied", thread_settings={})
+    it.begin(1)
+    it.ask("Do it\u2028all \N{GRINNING FACE}")
+    it.event("agent_reasoning", text="**Thinking**")
+    it.item("reasoning", summary=[text("**Thinking**", "summary_text")], encrypted_content="gAAA")
+    it.answer("I look first.", "msg_a")
+    it.call("call_1", "shell", {"command": ["bash", "-lc", "ls -l"], "workdir": CWD})
+    it.output("call_1", json.dumps({"output": "a.py\n", "metadata": {"exit_code": 0}}))
+    it.call("call_2", "exec_command", {"cmd": "false"})
+    it.output(
+        "call_2", "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\n"
+    )
+    it.call("call_3", "shell_command", {"command": "cat x"})
+    it.output("call_3", "Exit code: 0\nWall time: 0 seconds\nOutput:\n```\ninside\n```\n")
+    it.item("custom_tool_call", name="apply_patch", input=PATCH, call_id="call_4", status="done")
+    changes = {
+        f"{CWD}/a.py": {"type": "update", "unified_diff": UNIFIED, "move_path": None},
+        "/abs/new.txt": {"type": "add", "content": "hello\nworld"},
+        "old.txt": {"type": "delete", "content": "was"},
+    }  # fmt: skip
+    it.event(
+        "patch_apply_end", call_id="call_4", stdout="Success.", stderr="", success=True,
+        changes=changes, status="completed",
+    )  # fmt: skip
+    it.output("call_4", "Success. Updated the following files:\nM a.py", "custom_tool_call_output")
+    it.item("custom_tool_call", name="apply_patch", input=PATCH, call_id="call_5")
+    it.output("call_5", "apply_patch verification failed: no such line", "custom_tool_call_output")
+    it.call("call_6", "shell", {"command": ["apply_patch", PATCH]})
+    it.output("call_6", "aborted by user after 1.0s")
+    steps = [{"step": "One", "status": "completed"}, {"step": "Two", "status": "in_progress"}]
+    it.call("call_7", "update_plan", {"explanation": "x", "plan": steps})
+    it.output("call_7", "Plan updated")
+    action = {"type": "exec", "command": ["ls", "a b"]}
+    it.item("local_shell_call", call_id="call_8", status="completed", action=action)
+    it.output("call_8", "a b\n")
+    calls(it)
+    it.answer("Done.", "msg_b")
+    it.end(1)
+    second_turn(it)
+    return it
+
+
+def calls(it: CodexFile) -> None:
+    """Write calls of all other kinds, with what was shown of them."""
+    search = {"type": "search", "query": "weather"}
+    it.item("web_search_call", status="completed", action=search)
+    it.event("web_search_end", call_id="ws_1", query="weather", action=search)
+    page = {"type": "open_page", "url": "https://example.org"}
+    it.event("web_search_end", call_id="ws_2", query="", action=page)
+    it.item("web_search_call", id="ws_2", status="completed", action=page)
+    it.item(
+        "web_search_call", id="ws_3", action={"type": "find_in_page", "url": "u", "pattern": "p"}
+    )
+    it.call("call_m", "mcp__files__read", {"path": "x"})
+    invocation = {"server": "files", "tool": "read", "arguments": {"path": "x"}}
+    blocks = [
+        text("inside", "text"),
+        {"type": "image", "data": PICTURE, "mimeType": "image/png"},
+        {"type": "z"},
+    ]
+    it.event(
+        "mcp_tool_call_end",
+        call_id="call_m",
+        invocation=invocation,
+        result={"Ok": {"content": blocks}},
+    )
+    it.output("call_m", [text("inside")])
+    it.event("mcp_tool_call_end", call_id="call_n", invocation=invocation, result={"Err": "no"})
+    it.call("call_v", "view_image", {"path": "/p.png"})
+    it.output("call_v", [{"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"}])
+    it.item(
+        "image_generation_call",
+        id="ig_1",
+        status="completed",
+        revised_prompt="A cat",
+        result=PICTURE,
+    )
+    it.event("image_generation_end", call_id="ig_1", status="completed", result=PICTURE)
+    it.item("tool_search_call", call_id="call_t", execution="client", arguments={"query": "q"})
+    it.item("tool_search_output", call_id="call_t", status="completed", execution="x", tools=[])
+    it.call("call_s", "spawn_agent", {"message": "Help me"})
+    it.output("call_s", json.dumps({"agent_id": thread(7)}))
+    it.event(
+        "sub_agent_activity",
+        event_id="ev_1",
+        agent_thread_id=thread(7),
+        agent_path="/root/a",
+        kind="started",
+    )
+
+
+def second_turn(it: CodexFile) -> None:
+    """Write a turn with pictures, words meanwhile, a compaction, a review, and an interruption."""
+    it.begin(2)
+    url = f"data:image/png;base64,{PICTURE}"
+    it.message("user", text("Look"), {"type": "input_image", "image_url": url})
+    it.event("user_message", message="Look", images=[], local_images=["/home/user/p.png"])
+    it.ask("Also that", images=["https://example.org/p.png"])
+    it.ask("# Context from my IDE setup:\n\n## My request for Codex:\nAnd this")
+    it.message("user", text("<turn_aborted>\nThe user interrupted.\n</turn_aborted>"))
+    it.message(
+        "user",
+        text(
+            "<user_shell_command>\n<command>\nls\n</command>\n<result>\nExit code: 2\n"
+            "Duration: 0.1 seconds\nOutput:\nno\n</result>\n</user_shell_command>"
+        ),
+    )
+    it.add(
+        "compacted", {"message": "What was so far", "replacement_history": [{"type": "message"}]}
+    )
+    it.event("context_compacted")
+    it.item("compaction", encrypted_content="x")
+    it.add("world_state", {"full": True})
+    it.event(
+        "entered_review_mode", target={"type": "uncommittedChanges"}, user_facing_hint="changes"
+    )
+    finding = {"title": "A bug", "body": "There.", "code_location": {"absolute_file_path": "/a"}}
+    it.event(
+        "exited_review_mode", review_output={"overall_explanation": "Good", "findings": [finding]}
+    )
+    it.add(
+        "inter_agent_communication",
+        {"author": "/root/a", "content": "I am done", "trigger_turn": False},
+    )
+    it.event("turn_aborted", turn_id="turn-2", reason="interrupted")
+    it.begin(3)
+    it.ask("Once more")
+    it.end(3, error={"message": "You have hit your limit."})
+
+
+def paginated() -> CodexFile:
+    """Return a session with every kind of record that is known, as it is since 2026."""
+    it = CodexFile(mode="paginated")
+    it.context()
+    it.add("token_usage_record", {"usage": {}})
+    it.begin(1)
+    it.message(
+        "user", text("Look"), {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    )
+    content = [
+        text("Look", "text"), {"type": "local_image", "path": "/p.png"},
+        {"type": "skill", "name": "deploy", "path": "/s/SKILL.md"},
+        {"type": "mention", "name": "app", "path": "app://x"},
+    ]  # fmt: skip
+    it.done("UserMessage", "u1", content=content)
+    it.done("Reasoning", "rs_1", summary_text=["One", "Two"], raw_content=["raw"])
+    it.item("reasoning", id="rs_1", summary=[text("One", "summary_text")], encrypted_content="x")
+    it.answer("Working.", "msg_1")
+    it.call("call_1", "exec_command", {"cmd": "cat a"}, id="fc_1")
+    read = {"type": "read", "cmd": "cat a", "name": "a", "path": f"{CWD}/a"}
+    run: Json = {
+        "command": ["/bin/bash", "-lc", "cat a"],
+        "cwd": f"file://{CWD}",
+        "source": "agent",
+        "exit_code": 0,
+    }
+    it.done(
+        "CommandExecution",
+        "call_1",
+        parsed_cmd=[read],
+        status="completed",
+        aggregated_output="42\n",
+        **run,
+    )
+    it.output("call_1", "Chunk ID: 55acd1\nProcess exited with code 0\nOutput:\n42\n")
+    search = {"type": "search", "cmd": "rg x", "query": "x", "path": "src"}
+    it.done(
+        "CommandExecution",
+        "call_2",
+        parsed_cmd=[search],
+        status="failed",
+        aggregated_output="no\n",
+        **run,
+    )
+    it.done(
+        "CommandExecution",
+        "call_3",
+        parsed_cmd=[{"type": "list_files", "path": None}],
+        status="completed",
+        **run,
+    )
+    it.done(
+        "CommandExecution",
+        "call_4",
+        parsed_cmd=[{"type": "unknown"}],
+        status="declined",
+        stdout="out",
+        **run,
+    )
+    it.item("custom_tool_call", name="apply_patch", input=PATCH, call_id="call_5")
+    changes = {
+        f"{CWD}/a.py": {
+            "type": "update",
+            "unified_diff": "@@ -3 +3 @@\n-two\n+2",
+            "move_path": f"{CWD}/b.py",
+        }
+    }
+    it.done("FileChange", "call_5", changes=changes, status="completed", stdout="ok", stderr="")
+    it.output("call_5", "Success", "custom_tool_call_output")
+    it.call("call_6", "update_plan", {"plan": [{"step": "One", "status": "pending"}]})
+    it.output("call_6", "Plan updated")
+    given = {"server": "files", "tool": "read", "arguments": {"path": "x"}}
+    it.done(
+        "McpToolCall",
+        "call_7",
+        status="completed",
+        result={"content": [text("in", "text")]},
+        **given,
+    )
+    it.done("McpToolCall", "call_8", status="failed", error={"message": "no"}, **given)
+    it.done(
+        "DynamicToolCall",
+        "call_9",
+        tool="own",
+        arguments={"a": 1},
+        status="completed",
+        content_items=[
+            {"type": "inputText", "text": "yes"},
+            {"type": "inputImage", "imageUrl": "https://x"},
+        ],
+    )
+    it.done(
+        "DynamicToolCall",
+        "call_a",
+        namespace="n",
+        tool="own",
+        arguments={},
+        status="failed",
+        error="no",
+    )
+    it.done("WebSearch", "ws_1", query="weather", action={"type": "search", "queries": ["a", "b"]})
+    it.item("web_search_call", id="ws_1", action={"type": "search", "query": "weather"})
+    it.done("ImageView", "call_b", path="/p.png")
+    it.done("ImageGeneration", "ig_1", status="completed", revised_prompt="A cat", result=PICTURE)
+    it.done("Extension", "ig_2", kind="image_gen.generation", status="completed", result="")
+    it.done("Extension", "ws_2", kind="web.search", query="q", action={"type": "search"})
+    it.done("Extension", "zz", kind="clock.sleep")
+    it.done(
+        "CollabAgentToolCall",
+        "call_c",
+        tool="spawn_agent",
+        status="completed",
+        receiver_thread_ids=[thread(7)],
+        prompt="Help",
+    )
+    it.done("CollabAgentToolCall", "call_d", tool="wait", status="in_progress")
+    it.done(
+        "SubAgentActivity",
+        "call_e",
+        kind="started",
+        agent_thread_id=thread(7),
+        agent_path="/root/a",
+    )
+    it.done("HookPrompt", "h", fragments=[])
+    it.done("Plan", "plan_1", text="# The plan")
+    it.add("compacted", {"message": "", "window_id": "w"})
+    it.done("ContextCompaction", "cc")
+    it.done("EnteredReviewMode", "r1", user_facing_hint="all")
+    it.done("ExitedReviewMode", "r2", review_output=None)
+    it.answer("Done.", "msg_2")
+    it.end(1)
+    it.turn(2)
+    return it
+
+
+def bare() -> list[bytes]:
+    """Return a session as it was written before September 2025."""
+    it = CodexFile()
+    it.lines.clear()
+    it.put(
+        {
+            "id": SESSION,
+            "timestamp": "2025-06-01T10:00:00.000Z",
+            "instructions": "Be kind",
+            "git": {},
+        }
+    )
+    it.put({"record_type": "state"})
+    it.put(_said("user", "<user_instructions>\n\nBe kind.\n\n</user_instructions>"))
+    it.put(
+        _said(
+            "user",
+            f"<environment_context>\nCurrent working directory: {CWD}\n</environment_context>",
+        )
+    )
+    it.put(_said("user", "Question 1"))
+    it.put(
+        {"type": "reasoning", "id": "rs", "summary": [text("Hm", "summary_text")], "content": None}
+    )
+    it.put(
+        {
+            "type": "function_call",
+            "name": "shell",
+            "arguments": '{"command":["ls"]}',
+            "call_id": "call_1",
+        }
+    )
+    it.put(
+        {
+            "type": "function_call_output",
+            "call_id": "call_1",
+            "output": '{"output":"a\\n","metadata":{"exit_code":2}}',
+        }
+    )
+    it.put(_said("assistant", "Answer 1"))
+    it.put({"record_type": "state"})
+    it.put(_said("user", "Question 2"))
+    it.put(_said("assistant", "Answer 2"))
+    return it.lines
+
+
+def _said(role: str, words: str) -> Json:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "id": None, "role": role, "content": [text(words, kind)]}
