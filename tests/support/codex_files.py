@@ -349,6 +349,8 @@ def paginated() -> CodexFile:
         **run,
     )
     it.output("call_1", "Chunk ID: 55acd1\nProcess exited with code 0\nOutput:\n42\n")
+    shell = "<user_shell_command>\n<command>\nls\n</command>\n<result>\nx\n</result>"
+    it.message("user", text(f"{shell}\n</user_shell_command>"))
     search = {"type": "search", "cmd": "rg x", "query": "x", "path": "src"}
     it.done(
         "CommandExecution",
@@ -437,6 +439,13 @@ def paginated() -> CodexFile:
         agent_thread_id=thread(7),
         agent_path="/root/a",
     )
+    rest(it)
+    it.turn(2)
+    return it
+
+
+def rest(it: CodexFile) -> None:
+    """Write what is no call."""
     it.done("HookPrompt", "h", fragments=[])
     it.done("Plan", "plan_1", text="# The plan")
     it.add("compacted", {"message": "", "window_id": "w"})
@@ -445,8 +454,6 @@ def paginated() -> CodexFile:
     it.done("ExitedReviewMode", "r2", review_output=None)
     it.answer("Done.", "msg_2")
     it.end(1)
-    it.turn(2)
-    return it
 
 
 def bare() -> list[bytes]:

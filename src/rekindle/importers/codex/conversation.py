@@ -9,7 +9,7 @@ the next one begins; the last one at the end of the file, for the time being.
 """
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from rekindle.importers.base import Notes
 from rekindle.importers.codex.calls import Calls
@@ -32,32 +32,41 @@ from rekindle.importers.telling import Clock, Json, Teller, text
 
 _COMPACTED = "[The conversation was compacted here: the agent went on with a summary of it.]"
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
-_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _QUIET_ITEMS = frozenset(
-    {"compaction", "compaction_summary", "context_compaction", "tool_search_output",
-     "ghost_snapshot", "additional_tools", "compaction_trigger", "other"}
+    {"compaction", "compaction_summary", "context_compaction", "ghost_snapshot",
+     "additional_tools", "compaction_trigger", "other"}
 )  # fmt: skip
 _QUIET_TURN_ITEMS = frozenset({"ContextCompaction", "HookPrompt"})
 
 
-class Conversation:
-    """Tells one session. Without events, it is told by what the model was told."""
+class About(Struct, frozen=True, kw_only=True):
+    """What holds for all lines of a session."""
 
-    def __init__(
-        self, teller: Teller, notes: Notes, cwd: str | None, *, has_events: bool, is_child: bool
-    ) -> None:
+    cwd: str | None
+    begun_us: int
+    has_events: bool
+    """Else it is told by what the model was told."""
+    is_child: bool
+    is_paginated: bool
+    """Whether all that the user was shown is there."""
+
+
+class Conversation:
+    """Tells one session."""
+
+    def __init__(self, teller: Teller, notes: Notes, about: About) -> None:
         self._teller = teller
         self._notes = notes
-        self._calls = Calls(teller, notes, cwd)
-        self._has_events = has_events
-        self._is_child = is_child
+        self._calls = Calls(teller, notes, about.cwd)
+        self._about = about
         self._clock = Clock()
         self._turn_id: str | None = None
         """The turn that is said to have begun, until it is said to have ended."""
         self._is_prompted = False
         self._is_finished = False
-        self._finished_us = 0
-        self._at_us = 0
+        self._finished_us = about.begun_us
+        self._at_us = about.begun_us
         self._count = 0
         self._pictures: list[Json] = []
         """Those that the model was shown last by the user."""
@@ -146,6 +155,11 @@ class Conversation:
             self._is_finished = False
             self._teller.thought(words, message_id or self._next_id("thought"))
 
+    def _think_all(self, thoughts: list[Raw], item_id: str | None) -> None:
+        """Tell thoughts that stand together: each is one of its own."""
+        for number, words in enumerate(thoughts):
+            self._think(words, f"{item_id}-{number}" if item_id and number else item_id)
+
     def _compacted(self, payload: bytes) -> None:
         self._teller.agent(_COMPACTED, self._next_id("compaction"))
         message = read_message(payload)
@@ -155,7 +169,7 @@ class Conversation:
 
     def _from_agent(self, words: Raw) -> None:
         """Tell what another agent has said: to a sub-agent that is what it is asked."""
-        if self._is_child:
+        if self._about.is_child:
             self._prompt([text(words)])
         else:
             self._think(words)
@@ -216,8 +230,7 @@ class Conversation:
             case "Plan":
                 self._say(item.text, item.id)
             case "Reasoning":
-                for words in item.summary_text or item.raw_content:
-                    self._think(words, item.id)
+                self._think_all(item.summary_text or item.raw_content, item.id)
             case "EnteredReviewMode":
                 self._say_words(_review_begins(item.user_facing_hint), item.id)
             case "ExitedReviewMode":
@@ -250,9 +263,9 @@ class Conversation:
             case "message":
                 self._message(item)
             case "reasoning":
-                if not self._has_events:
-                    for part in item.summary or item.content or []:
-                        self._think(part.text, item.id)
+                if not self._about.has_events:
+                    parts = item.summary or item.content or []
+                    self._think_all([part.text for part in parts], item.id)
             case "agent_message":
                 for part in item.content or []:
                     if is_text(part.text):
@@ -280,7 +293,7 @@ class Conversation:
         parts = item.content or []
         if item.role == "user":
             self._told_by_user(parts)
-        elif item.role == "assistant" and not self._has_events:
+        elif item.role == "assistant" and not self._about.has_events:
             for part in parts:
                 self._say(part.text, item.id)
 
@@ -289,9 +302,10 @@ class Conversation:
         if not any(map(is_context, words)):
             self._pictures = [it for it in map(picture_of, parts) if it is not None]
         for said in words:
-            if (typed := typed_command(said)) is not None:
+            typed = None if self._about.is_paginated else typed_command(said)
+            if typed is not None:
                 self._calls.typed(typed)
-        if not self._has_events:
+        if not self._about.has_events:
             own = [text(it) for it in map(own_words, words) if it]
             self._prompt([*own, *self._pictures] if own else [])
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rekindle.core.titles import title_from_prompt
 from rekindle.importers.base import Found, Notes, Talk, Tally
 from rekindle.importers.codex.compressed import ENDING
-from rekindle.importers.codex.conversation import Conversation
+from rekindle.importers.codex.conversation import About, Conversation
 from rekindle.importers.codex.outline import (
     Outline,
     Rollback,
@@ -194,9 +194,14 @@ class SessionFiles:
         whole = told.whole
         # Both are written one after the other: what the user was shown may be still to come.
         teller.is_provisional = not (whole.has_events or whole.is_bare)
-        conversation = Conversation(
-            teller, notes, told.cwd, has_events=whole.has_events, is_child=is_agents(told.meta)
+        about = About(
+            cwd=told.cwd,
+            begun_us=_created(told.meta),
+            has_events=whole.has_events,
+            is_child=is_agents(told.meta),
+            is_paginated=told.meta.history_mode == "paginated",
         )
+        conversation = Conversation(teller, notes, about)
         lines = told_lines(told.segments, branch.rollbacks, notes, branch.end)
         for segment, data in lines:
             line = read_line(data) if data else None
