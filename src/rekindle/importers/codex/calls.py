@@ -4,18 +4,17 @@ What the model has asked for comes first, then how the user was shown it, if at 
 model was answered. They have the same id.
 """
 
-import msgspec
 from msgspec import Raw, Struct
 
 from rekindle.importers.base import Notes
 from rekindle.importers.codex.records import Event, Invocation, Item, Mishap, TurnItem
 from rekindle.importers.codex.tool_calls import (
     PLAN,
-    arguments_of,
     call_fields,
     change_fields,
     child_meta,
     command_fields,
+    given_to,
     plan_steps,
     result_fields,
     searched_fields,
@@ -83,18 +82,18 @@ class Calls:
             return
         if call_id in self._told:
             return
-        given = arguments_of(item)
+        given, raw = given_to(item)
         if item.type == "local_shell_call":
             item.name = "local_shell"
-            command = item.action.command if item.action is not None else None
-            given = msgspec.json.encode({"command": command or []})
+            given.command = (item.action.command if item.action is not None else None) or []
+            raw = {"command": given.command}
         elif item.type == "tool_search_call":
             item.name = "tool_search"
         self._remember(call_id, _Call(item.name))
         if item.name == PLAN:
-            self._teller.plan(plan_steps(given))
+            self._teller.plan(plan_steps(raw))
         else:
-            self._teller.call(call_id, **call_fields(item, given, self._cwd))
+            self._teller.call(call_id, **call_fields(item, given, raw, self._cwd))
 
     def output(self, item: Item) -> None:
         """Tell what a tool has answered, unless the user was shown it in better words."""

@@ -5,6 +5,7 @@ takes back the last turns in which the user has said something; what it takes ba
 file, and is a branch that was left.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -36,6 +37,16 @@ _QUIET = frozenset(
 """What is of no interest to whoever reads the conversation."""
 _SAID = frozenset({"user_message", "agent_message"})
 _SAID_ITEMS = frozenset({"UserMessage", "AgentMessage"})
+_BEGIN = rb'\{"timestamp":"[^"]*",(?:"ordinal":\d+,)?"type":'
+_PASSED_OVER = re.compile(
+    _BEGIN + rb'"(?:turn_context|world_state|token_usage_record'
+    rb'|event_msg","payload":\{"type":"(?:token_count|thread_settings_applied))"'
+)
+_TOLD_TWICE = re.compile(
+    _BEGIN + rb'"response_item","payload":\{"type":"(?:reasoning"'
+    rb'|message",(?:"status":"\w+",)?(?:"id":"[^"]*",)?"role":"(?:assistant|developer)")'
+)
+_LOOKED_AT = 200
 _LINES_A_NOTE = 4096
 _MOST_OPEN_TURNS = 1_000_000
 
@@ -232,3 +243,10 @@ def _joined(rollbacks: Sequence[Rollback]) -> list[Rollback]:
             first = min(first, spans.pop().first)
         spans.append(Rollback(first, it.end))
     return spans
+
+
+def is_passed_over(line: bytes, *, has_events: bool) -> bool:
+    """Tell at a glance whether there is nothing to tell of a line. Most are such."""
+    if _PASSED_OVER.match(line, 0, _LOOKED_AT):
+        return True
+    return has_events and _TOLD_TWICE.match(line, 0, _LOOKED_AT) is not None

@@ -17,6 +17,7 @@ from rekindle.importers.codex.outline import (
     Outline,
     Rollback,
     Segment,
+    is_passed_over,
     meta_in,
     outline,
     told_lines,
@@ -204,7 +205,9 @@ class SessionFiles:
         conversation = Conversation(teller, notes, about)
         lines = told_lines(told.segments, branch.rollbacks, notes, branch.end)
         for segment, data in lines:
-            line = read_line(data) if data else None
+            if not data or is_passed_over(data, has_events=whole.has_events):
+                continue
+            line = read_line(data)
             if line is None or not segment.has(line.ordinal):
                 continue
             if bytes(line.payload):

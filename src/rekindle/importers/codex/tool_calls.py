@@ -123,6 +123,7 @@ class _Outcome(Struct, gc=False):
     err: str | None = msgspec.field(default=None, name="Err")
 
 
+_decode_given = msgspec.json.Decoder(Given).decode
 _read_given = Reader(Given)
 _read_plan = Reader(Plan)
 _read_printed = Reader(_Printed)
@@ -144,35 +145,39 @@ def decoded(words: Raw) -> str:
 # -- calls ------------------------------------------------------------------------------------
 
 
-def arguments_of(item: Item) -> bytes:
-    """Return what a function was given, which stands there as a text that is JSON."""
+def given_to(item: Item) -> tuple[Given, Raw | Json | None]:
+    """Return what a function was given, and what is told of that: it is a text that is JSON."""
     given = item.arguments
     words = decoded(given).encode("utf-8", "replace") if is_text(given) else bytes(given)
-    return words if members(words) is not None else b""
+    if not words.strip():
+        return Given(), {"input": item.input} if is_text(item.input) else None
+    try:
+        return _decode_given(words), Raw(words)
+    except (msgspec.MsgspecError, RecursionError):
+        about = _read_given(words)
+    if members(words) is None:
+        return Given(), {"arguments": words.decode()}
+    return about or Given(), Raw(words)
 
 
-def call_fields(item: Item, given: bytes, cwd: str | None) -> Json:
+def call_fields(item: Item, about: Given, raw: Raw | Json | None, cwd: str | None) -> Json:
     """Return what is told of a call when it begins."""
-    name = item.name
-    about = (_read_given(given) if given else None) or Given()
     patch = _patch_in(item, about)
+    kind = "edit" if patch else _kind(item)
     fields: Json = {
         "title": _title(item, about)[:_LONGEST_TITLE],
-        "kind": "edit" if patch else _kind(item),
+        "kind": kind,
         "status": "pending",
     }
     if patch:
         edits = edits_of_patch(patch, cwd)
         fields |= {"title": _edit_title(edits.locations)} | edits.fields()
-    else:
-        path = about.path or about.file_path or about.dir_path
-        if path and _kind(item) in {"read", "search"}:
-            fields["locations"] = [{"path": path}]
-    if given:
-        fields["rawInput"] = Raw(given)
-    elif is_text(item.input) and not patch:
-        fields["rawInput"] = {"input": item.input}
-    return fields | {"_meta": {"codex": {"toolName": _whole_name(item)}}} if name else fields
+    elif kind in {"read", "search"} and (path := about.path or about.file_path or about.dir_path):
+        fields["locations"] = [{"path": path}]
+    # What is shown as changes need not be told in words once more.
+    if raw is not None and not (patch and item.name == "apply_patch"):
+        fields["rawInput"] = raw
+    return fields | {"_meta": {"codex": {"toolName": _whole_name(item)}}} if item.name else fields
 
 
 def _patch_in(item: Item, given: Given) -> str:
@@ -238,9 +243,9 @@ def _edit_title(locations: Sequence[Json]) -> str:
     return f"Edit {', '.join(names)}" if names else "Editing files"
 
 
-def plan_steps(given: bytes) -> list[Json]:
+def plan_steps(raw: Raw | Json | None) -> list[Json]:
     """Return the steps of a plan that was written anew."""
-    found = (_read_plan(given) if given else None) or Plan()
+    found = (_read_plan(bytes(raw)) if isinstance(raw, Raw) else None) or Plan()
     return [step(it.step, it.status) for it in found.plan]
 
 
