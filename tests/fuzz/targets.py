@@ -6,14 +6,18 @@ Used twice: as properties, in `make test`, and by a fuzzer that is led by covera
 import io
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Raw
 
+from claude_files import SESSION
 from exported import filled, taken
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
+from imported import check_any
 from recorded import NOW, answered, asked, opened, told
 from rekindle.cli.detail import Detail
 from rekindle.cli.pieces import heading, plain_lines, turn_pieces
@@ -28,6 +32,7 @@ from rekindle.export.as_acp import as_acp
 from rekindle.export.as_html import as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown
+from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.wire.envelope import decode, encode, members, peek, request_key, split_batch
@@ -135,6 +140,12 @@ def bundle(data: bytes) -> None:
         filled(data).close()
 
 
+def claude(data: bytes) -> None:
+    """Any file of Claude Code's can be imported, and nothing that was in it is lost."""
+    with TemporaryDirectory() as folder:
+        check_any(CLAUDE, Path(folder) / f"{SESSION}.jsonl", data)
+
+
 def peers(data: bytes) -> None:
     """Both peers say what they like."""
     choices = Choices(data)
@@ -149,7 +160,18 @@ def script(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     it.__name__: it
-    for it in (framing, envelope, record, documents, secrets, lines, bundle, peers, script)
+    for it in (
+        framing,
+        envelope,
+        record,
+        documents,
+        secrets,
+        lines,
+        bundle,
+        claude,
+        peers,
+        script,
+    )
 }
 
 
