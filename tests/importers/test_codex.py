@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from codex_files import SESSION, CodexFile, bare, legacy, paginated, text, thread, write_file
+from codex_files import SESSION, CodexFile, text, thread, write_file
+from codex_sessions import bare, legacy, paginated, rolled_back
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
 from rekindle.core.items import Message, Role, ToolCall
 from rekindle.core.transcript import fold
@@ -15,19 +16,6 @@ from rekindle.importers.codex import TOOL
 
 GOLDEN = Path(__file__).parent / "golden"
 NAME = f"rollout-2026-01-09T10-00-00-{SESSION}.jsonl"
-
-
-def rolled_back() -> CodexFile:
-    """Return a session in which turns were taken back, some of them twice."""
-    it = CodexFile()
-    it.context()
-    for number in (1, 2, 3):
-        it.turn(number)
-    it.event("thread_rolled_back", num_turns=2)
-    it.turn(4)
-    it.event("thread_rolled_back", num_turns=1)
-    it.turn(5)
-    return it
 
 
 def inherited(home: Path) -> Path:
@@ -292,10 +280,11 @@ def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> 
     it.ask("And that")
     it.answer("Both")
     it.end(2)
-    it.event("thread_rolled_back", num_turns=1)
+    it.turn(3)
+    it.event("thread_rolled_back", num_turns=2)
     main, branch = talks_of(TOOL, it.write(tmp_path))
     assert told(main) == ["Question 1", "Answer 1"]
-    assert told(branch)[2:] == ["This", "And that", "Both"]
+    assert told(branch)[2:] == ["This", "And that", "Both", "Question 3", "Answer 3"]
 
 
 def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:

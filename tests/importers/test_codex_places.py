@@ -6,7 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from codex_files import CWD, SESSION, CodexFile, bare, legacy, text, thread, write_file
+from codex_files import CWD, SESSION, CodexFile, text, thread, write_file
+from codex_sessions import bare, legacy
 from imported import entries_of, talks_of, told
 from rekindle.importers.base import Notes
 from rekindle.importers.codex import TOOL
@@ -47,12 +48,14 @@ def test_a_session_stays_where_it_was_begun(tmp_path: Path) -> None:
 
 
 def test_what_is_about_to_be_compressed_is_one_session(tmp_path: Path) -> None:
-    it = session()
-    it.write(tmp_path, is_compressed=True)
-    it.turn(2)
-    it.write(tmp_path)
-    (talk,) = talks_of(TOOL, tmp_path / ".codex")
-    assert told(talk)[-1] == "Answer 2"
+    for is_archived in (False, True):
+        it = session()
+        it.write(tmp_path, is_compressed=True)
+        it.turn(2)
+        path = it.write(tmp_path, is_archived=is_archived)
+        (talk,) = talks_of(TOOL, tmp_path / ".codex")
+        assert told(talk)[-1] == "Answer 2"
+        path.unlink()
 
 
 def test_only_sessions_of_a_project_are_looked_into(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
-from codex_files import CWD, SESSION, CodexFile, legacy, paginated, thread
+from codex_files import CWD, SESSION, CodexFile, thread
+from codex_sessions import legacy, paginated
 
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_files import SESSION, CodexFile, legacy, paginated, thread
+from codex_files import SESSION, CodexFile, thread
+from codex_sessions import legacy, paginated
 from gathered import Run, everything
 from rekindle.importers.codex import TOOL
 from rekindle.model import Kind, Page, TitleSource

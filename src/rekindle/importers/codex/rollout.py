@@ -107,8 +107,9 @@ class SessionFiles:
         yield session
         arrived = replace(session.arrived, agent_session_id=NOBODY)
         most = _most_branches(current.size)
-        for tell in islice(self._left(current), most):
-            yield Talk(arrived=arrived, tell=tell, folder=session.folder, is_aside=True)
+        for stamp, tell in islice(self._left(current), most):
+            folder = session.folder
+            yield Talk(arrived=arrived, tell=tell, folder=folder, is_aside=True, stamp=stamp)
         left = len(current.whole.rollbacks) + len(self._files) - 1 - most
         self._notes.skip("a branch is left out, because there are many", max(0, left))
 
@@ -177,16 +178,19 @@ class SessionFiles:
         )
         return Talk(arrived=arrived, tell=tell, folder=told.cwd)
 
-    def _left(self, current: _Told) -> Iterator[Callable[[Tally], Generator[Entry]]]:
-        """Yield what tells the branches that were left, the latest first."""
+    def _left(self, current: _Told) -> Iterator[tuple[str, Callable[[Tally], Generator[Entry]]]]:
+        """Yield what tells the branches that were left, the latest first, each with its stamp."""
         for path in self._files[1:]:
             told = self._look(path, f"outline {path.name}")
             if told is not None:
-                yield partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
+                tell = partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
+                yield f"{_name(path)}-{told.whole.sha256}", tell
         rollbacks = current.whole.rollbacks
         for number in reversed(range(len(rollbacks))):
-            name, end = f"branch {number}", rollbacks[number].end
-            yield partial(self._tell, current, _Branch(name, rollbacks[:number], end))
+            name, left = f"branch {number}", rollbacks[number]
+            tell = partial(self._tell, current, _Branch(name, rollbacks[:number], left.end))
+            # Nothing is ever added to it.
+            yield f"{left.first}-{left.end}", tell
 
     def _tell(self, told: _Told, branch: _Branch, tally: Tally) -> Generator[Entry]:
         """Yield the entries of one conversation."""
