@@ -274,6 +274,7 @@ def test_more_than_there_is_can_be_taken_back(tmp_path: Path) -> None:
 
 def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> None:
     it = CodexFile()
+    it.turn(0)
     it.turn(1)
     it.begin(2)
     it.ask("This")
@@ -281,10 +282,10 @@ def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> 
     it.answer("Both")
     it.end(2)
     it.turn(3)
-    it.event("thread_rolled_back", num_turns=2)
+    it.event("thread_rolled_back", num_turns=3)
     main, branch = talks_of(TOOL, it.write(tmp_path))
-    assert told(main) == ["Question 1", "Answer 1"]
-    assert told(branch)[2:] == ["This", "And that", "Both", "Question 3", "Answer 3"]
+    assert told(main) == ["Question 0", "Answer 0"]
+    assert told(branch)[4:] == ["This", "And that", "Both", "Question 3", "Answer 3"]
 
 
 def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:

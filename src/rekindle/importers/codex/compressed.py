@@ -30,6 +30,8 @@ class _Inside(RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """Return some more; nothing at its end, or where it cannot be read."""
+        if size == 0:
+            return b""
         most = size if size > 0 else _BYTES_A_READ
         try:
             while True:

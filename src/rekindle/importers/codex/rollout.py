@@ -24,6 +24,7 @@ from rekindle.importers.codex.outline import (
 )
 from rekindle.importers.codex.places import known, thread_of
 from rekindle.importers.codex.records import (
+    Base,
     Meta,
     Part,
     is_agents,
@@ -144,15 +145,7 @@ class SessionFiles:
             if found is None:
                 notes.skip("what a session begins with cannot be read")
                 break
-            size = _size_of(rollout.path)
-            offset = base.end_byte_offset
-            if size is not None and offset is not None and offset > size:
-                notes.skip("what a session begins with is shorter than it was")
-            elif offset is not None:
-                size = max(offset, 0)
-            segments.append(
-                Segment(path=rollout.path, size=size, before_ordinal=end, from_ordinal=own_from)
-            )
+            segments.append(_inherited(rollout.path, base, own_from, notes))
             seen.add(_name(rollout.path))
             meta = found
         return segments[::-1]
@@ -230,6 +223,18 @@ def _name(path: Path) -> str:
 def _size_of(path: Path) -> int | None:
     """Return how long a file is now; nobody knows it of a compressed one, which does not grow."""
     return None if path.suffix == ENDING else path.stat().st_size
+
+
+def _inherited(path: Path, base: Base, own_from: int | None, notes: Notes) -> Segment:
+    """Return the part of a file that another session begins with."""
+    size, end = _size_of(path), base.end_byte_offset
+    if end is not None and end >= 0 and (size is None or end <= size):
+        # Some versions have given a number twice, so that places are more to be trusted.
+        return Segment(path=path, size=end, from_ordinal=own_from)
+    if end is not None:
+        notes.skip("what a session begins with is shorter than it was")
+    before = base.end_ordinal_exclusive
+    return Segment(path=path, size=size, before_ordinal=before, from_ordinal=own_from)
 
 
 def _created(meta: Meta) -> int:
