@@ -314,7 +314,7 @@ def test_a_turn_that_was_cut_off_has_no_end(tmp_path: Path) -> None:
     it = CodexFile()
     it.begin(1)
     it.ask("Question 1")
-    it.answer("Half an ans")
+    it.answer("Half an answer")
     it.turn(2)
     turns = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
     assert [turn.stop_reason for turn in turns] == [None, "end_turn"]
