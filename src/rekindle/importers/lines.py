@@ -14,10 +14,15 @@ _BYTES_A_READ = 1024 * 1024
 _MARK = b"\xef\xbb\xbf"
 
 
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb", buffering=_BYTES_A_READ)
+
+
 class Lines:
     """Reads a file line by line, from one place to another.
 
-    `opened` opens one that is not plain; then places are those of what is inside.
+    `opened` opens one that is not plain; then places are those of what is inside. `at` is told how
+    far the file is read, now and then.
     """
 
     def __init__(
@@ -25,12 +30,14 @@ class Lines:
         path: Path,
         begin: int = 0,
         end: int | None = None,
-        opened: Callable[[Path], IO[bytes]] = lambda path: path.open("rb", buffering=0),
+        opened: Callable[[Path], IO[bytes]] = _open,
+        at: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._path = path
-        self._opened = opened
         self._begin = begin
         self._end = end
+        self._opened = opened
+        self._at = at
         self.too_long = 0
         """How many lines were passed over."""
         self.is_torn = False
@@ -48,48 +55,35 @@ class Lines:
         return checksum, self._lines(checksum.take)
 
     def _lines(self, see: Callable[[bytes], object]) -> Iterator[tuple[int, bytes]]:
-        held: list[bytes] = []
-        size, is_too_long = 0, False
-        place = self._begin
-        for data in self._reads():
-            see(data)
-            first, newline, rest = data.partition(b"\n")
-            if not newline:
-                size += len(data)
-                is_too_long = is_too_long or size > LONGEST
-                if is_too_long:
-                    held.clear()
-                else:
-                    held.append(data)
-                continue
-            size += len(first)
-            if is_too_long or size > LONGEST:
-                self.too_long += 1
+        is_going_on = False
+        for place, line in self._pieces():
+            see(line)
+            is_whole = line.endswith(b"\n")
+            self.is_torn = not is_whole
+            if is_going_on or len(line) > LONGEST:
+                # The rest of it comes in further pieces.
+                self.too_long += not is_going_on
+                is_going_on = not is_whole
             else:
-                line = b"".join([*held, first]) if held else first
-                yield place, line.removeprefix(_MARK) if place == 0 else line
-            place += size + 1
-            *whole, last = rest.split(b"\n")
-            for line in whole:
-                yield place, line
-                place += len(line) + 1
-            held, size, is_too_long = [last] if last else [], len(last), False
-        if size:
-            self.is_torn = True
-            if is_too_long:
-                self.too_long += 1
-            else:
-                yield place, b"".join(held)
+                said = line[:-1] if is_whole else line
+                yield place, said.removeprefix(_MARK) if place == 0 else said
 
-    def _reads(self) -> Iterator[bytes]:
+    def _pieces(self) -> Iterator[tuple[int, bytes]]:
+        """Yield what there is up to each newline, and no more than a line may have at once."""
+        told = self.done
         with self._opened(self._path) as file:
             file.seek(self._begin)
-            while data := file.read(self._room()):
-                self.done += len(data)
-                yield data
+            while line := file.readline(self._room()):
+                place = self.done
+                self.done += len(line)
+                if self.done - told >= _BYTES_A_READ:
+                    told = self.done
+                    self._at(told)
+                yield place, line
 
     def _room(self) -> int:
-        return _BYTES_A_READ if self._end is None else min(_BYTES_A_READ, self._end - self.done)
+        room = LONGEST + 1
+        return room if self._end is None else min(room, self._end - self.done)
 
 
 class Hash:

@@ -145,9 +145,10 @@ class Clock:
         if written is None:
             return None
         if written[:_MINUTE] == self._minute and len(written) == _USUAL and written[-1] == "Z":
-            seconds, fraction = written[_MINUTE : _MINUTE + 2], written[-4:-1]
-            if seconds.isdigit() and fraction.isdigit() and written[-5] == ".":
-                return self._minute_us + int(seconds) * 1_000_000 + int(fraction) * 1_000
+            # As in 59.999Z
+            thousandths = written[_MINUTE:-5] + written[-4:-1]
+            if thousandths.isdecimal() and thousandths.isascii():
+                return self._minute_us + int(thousandths) * 1_000
         told = read_iso(written)
         at_us = in_us(told) if told is not None else -1
         if not 0 <= at_us <= LATEST_US:

@@ -9,7 +9,6 @@ here, too: then it is the file of an agent that was driven from here, and tells 
 words.
 """
 
-from collections.abc import Iterator
 from itertools import islice
 
 from msgspec.structs import replace
@@ -43,14 +42,12 @@ from rekindle.store.merging import (
     as_branch,
     branch_id,
     compare,
-    stretches,
     titled,
 )
+from rekindle.store.parts import Writing
 from rekindle.wire.envelope import members, rows, table, text
 
 _MOST_TRIES = 100
-_ENTRIES_A_COMMIT = 20_000
-_BYTES_A_COMMIT = 16 * 1024 * 1024
 _SESSIONS_A_PAGE = 500
 _PAGES_LOOKED_AT = 40
 
@@ -200,20 +197,15 @@ class Importer:
             directories=arrived.directories,
             parent_id=arrived.parent_id,
         )
-        writing = _Writing(
-            talk,
-            [opened, *titled(arrived, arrived.titles)],
-            0,
-            Tallied(session_id=arrived.id, at_us=arrived.created_us),
-        )
-        if not writing.go_on(self._store):
+        count = Tallied(session_id=arrived.id, at_us=arrived.created_us)
+        writing = Writing(talk, [opened, *titled(arrived, arrived.titles)], count)
+        if not writing.begin(self._store):
             return None
-        # From now on somebody could go on with it.
-        if not writing.is_done:
+        if not writing.is_drawn:
+            # From now on somebody could go on with it.
             with Driving(self._store, self._holder, arrived.id):
-                while not writing.is_done:
-                    if not writing.go_on(self._store):
-                        return None
+                if not writing.finish(self._store):
+                    return None
         return Merged(how, arrived.id, writing.written)
 
     def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:
@@ -240,10 +232,9 @@ class Importer:
             count = Tallied(
                 session_id=known.id, at_us=at_us, turns=-known.turns, messages=-known.messages
             )
-            writing = _Writing(talk, first, found.common, count, after=known.last_seq)
-            while not writing.is_done:
-                if not writing.go_on(self._store):
-                    return None
+            writing = Writing(talk, first, count, common=found.common, after=known.last_seq)
+            if not writing.finish(self._store):
+                return None
         how = How.NEW if known.last_seq == 0 else How.EXTENDED
         return Merged(how, known.id, writing.written)
 
@@ -269,58 +260,6 @@ class Importer:
         if changes:
             self._store.write(changes, sync=True)
         return merged
-
-
-class _Writing:
-    """Writes the entries of a conversation after some of them, in parts.
-
-    So nobody has to wait for all of a long one, and whoever is interrupted goes on the next time:
-    only with the last part it is said that all of it is from the file.
-    """
-
-    def __init__(
-        self, talk: Talk, first: list[Change], common: int, count: Tallied, *, after: int = 0
-    ) -> None:
-        self._session_id = talk.arrived.id
-        self._origin = talk.arrived.origin
-        self._first = first
-        self._tally = Tally()
-        self._entries = islice(talk.tell(self._tally), common, None)
-        self._count = count
-        self._after = after
-        self.written = 0
-        self.is_done = False
-
-    def go_on(self, store: Store) -> bool:
-        """Write some more; tell whether nobody else has written to the session."""
-        after = self._after
-        # Drawn beforehand: nobody has to wait for the file to be read.
-        changes = list(self._changes())
-        self._first = []
-        return store.extend(self._session_id, after, changes)
-
-    def _changes(self) -> Iterator[Change]:
-        yield from self._first
-        yield from stretches(self._session_id, self._some())
-        if self.is_done:
-            tally, count = self._tally, self._count
-            yield replace(
-                count, turns=count.turns + tally.turns, messages=count.messages + tally.messages
-            )
-            if self._origin is not None:
-                origin = replace(self._origin, entries=tally.entries, settled=tally.settled)
-                yield Imported(session_id=self._session_id, at_us=count.at_us, origin=origin)
-
-    def _some(self) -> Iterator[Entry]:
-        size = 0
-        for number, entry in enumerate(self._entries, 1):
-            size += len(entry.line)
-            self.written += 1
-            self._after = entry.seq
-            yield entry
-            if number >= _ENTRIES_A_COMMIT or size >= _BYTES_A_COMMIT:
-                return
-        self.is_done = True
 
 
 def _was_assumed(known: Session, arrived: Arrived, found: Compared) -> bool:

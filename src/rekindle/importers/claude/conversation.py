@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rekindle.importers.base import Notes
-from rekindle.importers.claude.records import Block, Record
+from rekindle.importers.claude.records import NOTHING, Block, Record
 from rekindle.importers.claude.tool_calls import (
-    PERSISTED,
     PLANS,
     WITH_OUTCOMES,
     Outcome,
     Tasks,
     call_fields,
     content_block,
+    is_persisted,
     read_outcome,
     result_fields,
     todo_steps,
@@ -37,6 +37,7 @@ _NO_ANSWER = "No response requested."
 _COMPACTED = "[The conversation was compacted here: the agent went on with a summary of it.]"
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _SILENT = frozenset({"redacted_thinking", "fallback"})
+_NO_OUTCOME = Outcome()
 _MOST_OPEN_CALLS = 10_000
 _MOST_WAITING = 1_000
 
@@ -190,18 +191,21 @@ class Conversation:
             self._notes.skip("a prompt has no message")
             return
         content = message.content
-        blocks = content if isinstance(content, list) else []
-        results = [it for it in blocks if it.type.endswith("tool_result")]
-        # It does not say which result it is of.
-        outcome = record.tool_use_result if len(results) == 1 else Raw()
-        for block in results:
-            self._is_finished = False
-            self._result(block, outcome)
+        said: str | list[Block] = content
+        if isinstance(content, list):
+            said = [it for it in content if not it.type.endswith("tool_result")]
+            # It does not say which result it is of.
+            is_only = len(content) - len(said) == 1
+            for block in content:
+                if block.type.endswith("tool_result"):
+                    self._is_finished = False
+                    self._result(block, record.tool_use_result if is_only else NOTHING)
+        if not said:
+            return
         if record.is_compact_summary:
-            self._summary(_words(content), record.uuid)
+            self._summary(_words(said), record.uuid)
         elif not (record.is_meta or record.is_visible_in_transcript_only or _is_sent(record)):
-            said = [it for it in blocks if it not in results]
-            self._say(content if isinstance(content, str) else said, record.uuid)
+            self._say(said, record.uuid)
 
     def _say(self, content: str | list[Block], uuid: str | None) -> None:
         """Tell what was said in the user's name, as far as it is for people."""
@@ -249,15 +253,16 @@ class Conversation:
             self._notes.skip("a result has no id")
             return
         if call is not None and call.name in PLANS:
-            steps = self._tasks.take(call.name, call.given, words_of(block.content))
+            steps = self._tasks.take(call.name, call.given, words_of(bytes(block.content)))
             if steps is not None and block.is_error is not True:
                 self._teller.plan(steps)
             return
         name = call.name if call is not None else ""
+        words = bytes(block.content)
         # Of most tools it says once more what the model was told.
-        is_needed = name in WITH_OUTCOMES or PERSISTED in bytes(block.content)
-        found = (read_outcome(bytes(outcome)) if is_needed else None) or Outcome()
-        fields = result_fields(name, block, found, self._fetch)
+        is_needed = name in WITH_OUTCOMES or is_persisted(words)
+        found = (read_outcome(bytes(outcome)) if is_needed else None) or _NO_OUTCOME
+        fields = result_fields(name, words, found, self._fetch, is_error=block.is_error is True)
         if found.agent_id:
             meta = {"rekindle": {"childSessionId": self._child_id(found.agent_id)}}
             fields |= {"_meta": meta}
@@ -265,8 +270,6 @@ class Conversation:
 
     def _fetch(self, outcome: Outcome, words: str) -> str | None:
         """Return the whole of an output of which only the beginning stands here."""
-        if PERSISTED.decode() not in words:
-            return None
         _, said, rest = words.partition("Full output saved to:")
         named = rest.partition("\n")[0].strip() if said else ""
         path = named or outcome.persisted_output_path

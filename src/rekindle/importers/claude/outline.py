@@ -41,7 +41,6 @@ _MESSAGES_REMEMBERED = 256
 _TITLES_REMEMBERED = 100
 _FIRST_RECORDS = 10
 _FARTHEST = 1_000
-_LINES_A_NOTE = 4096
 
 
 class Side(Struct):
@@ -121,12 +120,11 @@ class Outline:
 def outline(path: Path, notes: Notes, *, is_agents: bool = False) -> Outline:
     """Look over a file. Of one that `is_agents`, all records are the sub-agent's own."""
     size = path.stat().st_size
-    lines = Lines(path, end=size)
+    # The other half is for telling it.
+    lines = Lines(path, end=size, at=lambda done: notes.at(done // 2))
     checksum, each = lines.hashed()
     survey = _Survey(is_agents=is_agents)
-    for number, (place, line) in enumerate(each):
-        if number % _LINES_A_NOTE == 0:
-            notes.at(lines.done // 2)
+    for place, line in each:
         mark = read_mark(line) if line else None
         if mark is None:
             survey.found.units.append(ROOT)

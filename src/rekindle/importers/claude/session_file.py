@@ -35,7 +35,6 @@ _LONGEST_TITLE = 500
 _COMMANDS = ("/", "! ", "# ")
 _MOST_BRANCHES = 50
 _MOST_BYTES_OF_BRANCHES = 1 << 30
-_LINES_A_NOTE = 1024
 _LARGEST_ABOUT = 64 * 1024
 
 
@@ -161,11 +160,12 @@ class SessionFile:
             partial(read_output, self._path),
             partial(child_id, self._parent_id or self._id),
         )
-        lines = Lines(self._path, part.begin, part.end)
+        size = self._whole.size
+        lines = Lines(
+            self._path, part.begin, part.end, at=lambda done: notes.at((size + done) // 2)
+        )
         wanted, units = part.units, islice(self._whole.units, part.first_line, None)
-        for number, ((_, line), unit) in enumerate(zip(lines, units, strict=False)):
-            if number % _LINES_A_NOTE == 0:
-                notes.at((self._whole.size + lines.done) // 2)
+        for (_, line), unit in zip(lines, units, strict=False):
             if wanted[unit] and (record := read_record(line)) is not None:
                 conversation.take(record)
                 yield from teller.take()

@@ -29,8 +29,7 @@ _KINDS = {
 _CHANGES = frozenset({"Edit", "MultiEdit", "Write"})
 WITH_OUTCOMES = _CHANGES | {"Agent", "Task"}
 """Tools of which more is shown than what the model was told."""
-PERSISTED = b"persisted-output"
-"""Stands where an output was too long, and is in a file of its own."""
+_LOOKED_AT = 300
 _FENCED = {"Read": b"", "Bash": b"console", "PowerShell": b"console"}
 _BACKTICKS = re.compile(rb"`{3,}")
 _REMINDER = re.compile(r"\n*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
@@ -207,20 +206,26 @@ def _or_empty(value: Raw) -> Raw:
 
 
 def result_fields(
-    name: str, block: Block, outcome: Outcome, externalised: Callable[[Outcome, str], str | None]
+    name: str,
+    words: bytes,
+    outcome: Outcome,
+    externalised: Callable[[Outcome, str], str | None],
+    *,
+    is_error: bool,
 ) -> Json:
-    """Return what is told of a call when its result is there."""
-    is_error = block.is_error is True
+    """Return what is told of a call when its result is there; `words` is JSON."""
     fields: Json = {"status": "failed" if is_error else "completed"}
     if name in _CHANGES and not is_error:
         # What was changed is shown already; the words only say that it was.
         return fields | _changed(outcome)
-    given = block.content
-    if name in {"Agent", "Task"} and outcome.status == "completed" and _is_list(outcome.content):
-        given = outcome.content
+    if name in {"Agent", "Task"} and outcome.status == "completed":
+        report = bytes(outcome.content)
+        words = report if report.startswith(b"[") else words
     fence = b"" if is_error else _FENCED.get(name)
-    content = _shown_of_result(given, fence, lambda words: externalised(outcome, words))
-    return fields | ({"content": content} if content else {})
+    content = _shown_of_result(words, fence, lambda said: externalised(outcome, said))
+    if content:
+        fields["content"] = content
+    return fields
 
 
 def _changed(outcome: Outcome) -> Json:
@@ -241,45 +246,49 @@ def _sides(hunk: Hunk) -> tuple[str, str]:
     return "\n".join(old), "\n".join(new)
 
 
-def _is_list(value: Raw) -> bool:
-    return memoryview(value)[:1].tobytes() == b"["
-
-
 def _shown_of_result(
-    given: Raw, fence: bytes | None, externalised: Callable[[str], str | None]
+    words: bytes, fence: bytes | None, externalised: Callable[[str], str | None]
 ) -> list[Json]:
-    if is_text(given):
-        words = _told(bytes(given), externalised)
+    if words.startswith(b'"'):
+        words = _told(words, externalised)
         return [shown(text(_fenced(words, fence)))] if words != b'""' else []
-    return [shown(_result_block(it, fence, externalised)) for it in _blocks_of(given)]
+    return [shown(_result_block(it, fence, externalised)) for it in _blocks_of(words)]
 
 
-def words_of(given: Raw) -> str:
-    """Return what a result says, as text."""
-    if is_text(given):
-        return str(msgspec.json.decode(given))
-    texts = [it.text for it in _blocks_of(given) if is_text(it.text)]
+def words_of(words: bytes) -> str:
+    """Return what a result says, as text; it is JSON."""
+    if words.startswith(b'"'):
+        return str(msgspec.json.decode(words))
+    texts = [it.text for it in _blocks_of(words) if is_text(it.text)]
     return "\n".join(str(msgspec.json.decode(it)) for it in texts)
 
 
-def _blocks_of(given: Raw) -> list[Block]:
-    found = _read_content(b'{"content":%b}' % bytes(given)) if _is_list(given) else None
+def _blocks_of(words: bytes) -> list[Block]:
+    found = _read_content(b'{"content":%b}' % words) if words.startswith(b"[") else None
     return found.content if found is not None else []
+
+
+def is_persisted(words: bytes) -> bool:
+    """Tell whether a result is in a file of its own: then that stands at its beginning."""
+    return b"persisted-output" in words[:_LOOKED_AT]
 
 
 def _told(words: bytes, externalised: Callable[[str], str | None]) -> bytes:
     """Return a text as people may see it; most are not even read for that."""
-    if PERSISTED not in words and b"<system-reminder>" not in words:
+    # To look through all of them would take longer than all else.
+    if not is_persisted(words) and b"</system-reminder>" not in words[-_LOOKED_AT:]:
         return words
     said = str(msgspec.json.decode(words))
-    return msgspec.json.encode(externalised(said) or _REMINDER.sub("", said))
+    whole = externalised(said) if is_persisted(words) else None
+    return msgspec.json.encode(whole or _REMINDER.sub("", said))
 
 
 def _fenced(words: bytes, fence: bytes | None) -> Raw:
     """Put a text into a code block, unless it is said how to read it."""
     if fence is None:
         return Raw(words)
-    longest = max(map(len, _BACKTICKS.findall(words))) if b"```" in words else 2
+    # Single characters are found at once.
+    longest = max(map(len, _BACKTICKS.findall(words)), default=2) if b"`" in words else 2
     ticks = b"`" * (longest + 1)
     inside = words[1:-1]
     end = b"" if _ends_with_newline(inside) else b"\\n"
