@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import claude_files
+import codex_sessions
 from exported import packed
 from recorded import answered, asked, opened, told
 from rekindle.model import Kind, Side
@@ -39,10 +40,17 @@ def corpus(target: str) -> list[bytes]:
             return [bytes([pair]) + _as_lines(script) for script in scripts() for pair in range(4)]
         case "bundle":
             return [_a_bundle()]
-        case "claude":
-            return [claude_files.everything().data(), claude_files.forked().data()]
+        case "claude" | "codex":
+            return _of_tool(target)
         case _:
             return [Random(seed).randbytes(2000) for seed in range(100)]
+
+
+def _of_tool(name: str) -> list[bytes]:
+    if name == "claude":
+        return [claude_files.everything().data(), claude_files.forked().data()]
+    made = (codex_sessions.legacy(), codex_sessions.paginated(), codex_sessions.rolled_back())
+    return [*(it.data() for it in made), b"\n".join(codex_sessions.bare())]
 
 
 def _said(script: str) -> list[tuple[Side, bytes]]:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Raw
 
 from claude_files import SESSION
+from codex_files import CodexFile
 from exported import filled, taken
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
@@ -33,6 +34,7 @@ from rekindle.export.as_html import as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown
 from rekindle.importers.claude import TOOL as CLAUDE
+from rekindle.importers.codex import TOOL as CODEX
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.wire.envelope import decode, encode, members, peek, request_key, split_batch
@@ -146,6 +148,12 @@ def claude(data: bytes) -> None:
         check_any(CLAUDE, Path(folder) / f"{SESSION}.jsonl", data)
 
 
+def codex(data: bytes) -> None:
+    """Any file of Codex's can be imported, and nothing that was in it is lost."""
+    with TemporaryDirectory() as folder:
+        check_any(CODEX, Path(folder) / CodexFile().name(), data)
+
+
 def peers(data: bytes) -> None:
     """Both peers say what they like."""
     choices = Choices(data)
@@ -169,6 +177,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         lines,
         bundle,
         claude,
+        codex,
         peers,
         script,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from claude_files import SESSION, ClaudeFile, said
+from claude_files import SESSION, ClaudeFile, forked, said
 from gathered import NOW, Run, everything, told
 from recorded import answered, asked
 from rekindle.model import (
@@ -329,3 +329,9 @@ def test_looking_only_changes_nothing_and_tells_the_same(
     file.turn(3)
     file.write(tmp_path)
     assert [it.how for it in looks_and_does()] == [How.BRANCHED]
+
+
+def test_branches_do_not_make_it_be_read_again(store: Store, tmp_path: Path) -> None:
+    forked().write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.NEW] * 3
+    assert Run(store, tmp_path / ".claude").read == 0

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rekindle.errors import RekindleError, SessionInUse
 from rekindle.importers.base import Found, Notes, Talk, Tool
 from rekindle.model import Origin, TitleSource
+from rekindle.store.asides import ASIDE_MARK
 from rekindle.store.base import Kept, Store
 from rekindle.store.importing import Importer
 from rekindle.store.merging import How, Merged
@@ -71,7 +72,9 @@ class Gatherer:
                 self._known[kept.origin.path] = (kept.origin.stamp, kept.cwd)
 
     def _is_done(self, kept: Kept) -> bool:
-        return kept.origin.tool == self._tool.name and kept.origin.stamp != ""
+        origin = kept.origin
+        is_whole = origin.stamp != "" and not origin.stamp.startswith(ASIDE_MARK)
+        return origin.tool == self._tool.name and is_whole
 
     def look(self, path: Path, report: Report, now_us: int) -> list[Found]:
         """Find what is in a file or below a folder; return what has changed since the last time."""

@@ -1,0 +1,82 @@
+"""Files that Codex has compressed, read as if it had not, without holding more than a part."""
+
+import sys
+from io import SEEK_CUR, SEEK_SET, BufferedReader, RawIOBase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import ZstdDecompressor, ZstdError
+
+ENDING = ".zst"
+_BYTES_A_READ = 128 * 1024
+_BYTES_BUFFERED = 1024 * 1024
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file, compressed or not. What is torn ends where it is torn."""
+    if path.suffix != ENDING:
+        return path.open("rb", buffering=_BYTES_BUFFERED)
+    return BufferedReader(_Inside(path.open("rb", buffering=0)), _BYTES_BUFFERED)
+
+
+class _Inside(RawIOBase):
+    """What is inside of a compressed file."""
+
+    def __init__(self, file: RawIOBase) -> None:
+        super().__init__()
+        self._file = file
+        self._frame = ZstdDecompressor()
+        self._place = 0
+
+    def readable(self) -> bool:
+        """Tell that it is for reading."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that one can go back to its beginning."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """Put some more into a buffer; nothing at the end, or where it cannot be read."""
+        view = memoryview(buffer).cast("B")
+        try:
+            data = self._some(len(view))
+        except ZstdError:
+            data = b""
+        view[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def _some(self, most: int) -> bytes:
+        while True:
+            rest = b""
+            if self._frame.eof:
+                # Another one may follow.
+                rest = self._frame.unused_data or self._file.read(_BYTES_A_READ)
+                self._frame = ZstdDecompressor() if rest else self._frame
+            elif self._frame.needs_input:
+                rest = self._file.read(_BYTES_A_READ)
+            if not rest and (self._frame.eof or self._frame.needs_input):
+                return b""
+            if data := self._frame.decompress(rest or b"", max_length=most):
+                return data
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to the beginning, or tell where it is; more is not wanted."""
+        if offset != 0 or whence not in {SEEK_SET, SEEK_CUR}:
+            raise OSError("a compressed file has no other places")
+        if whence == SEEK_SET:
+            self._file.seek(0)
+            self._frame, self._place = ZstdDecompressor(), 0
+        return self._place
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()

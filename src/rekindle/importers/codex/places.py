@@ -1,0 +1,237 @@
+"""Where Codex keeps things: a file a session, by date; archived ones apart, old ones compressed.
+
+A session keeps its id when it is reverted, and goes on in another file then, which has an id of its
+own in its name. It also stays the same one when its file is archived or compressed: so what it is
+known by here is where its first file was when it was begun.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from rekindle.importers.base import Found
+from rekindle.importers.codex.compressed import ENDING, opened
+from rekindle.importers.codex.outline import meta_in
+from rekindle.importers.codex.titles import Titles, titles_in
+
+_FOLDERS = ("sessions", "archived_sessions")
+_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NAME = re.compile(
+    rf"rollout-((\d{{4}})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d)-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?"
+)
+_DEEPEST = 4
+_TIMES_SMALLER = 6
+_LOOKED_AT = 4096
+_CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
+_CHILD = re.compile(rb'"parent_thread_id":"|"source":\{"subagent":')
+_HOMES_REMEMBERED = 8
+
+
+class Rollout(Struct, frozen=True, kw_only=True):
+    """A file of a session."""
+
+    path: Path
+    thread_id: str
+    id: str
+    """Of the file: that of the session, unless it was reverted."""
+    begun: str
+    """When, as it stands in its name."""
+    date: tuple[str, ...]
+
+    @property
+    def plain_name(self) -> str:
+        """Its name, as long as it is not compressed."""
+        return self.path.name.removesuffix(ENDING)
+
+
+class Home(Struct, frozen=True):
+    """All that Codex has in a folder."""
+
+    threads: dict[str, list[Rollout]]
+    """The files of each session, the oldest first."""
+    rollouts: dict[str, Rollout]
+    titles: Titles
+
+    def current(self, thread_id: str) -> Rollout:
+        """Return the file that a session goes on with."""
+        files = self.threads[thread_id]
+        told = Path(self.titles.paths.get(thread_id, "")).name.removesuffix(ENDING)
+        return next((it for it in files if it.plain_name == told), files[-1])
+
+
+def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
+    """Return where its sessions are."""
+    told = environ.get("CODEX_HOME")
+    return [Path(told).expanduser() if told else home / ".codex"]
+
+
+def home_of(path: Path) -> Path:
+    """Return the folder that has all of Codex's, of one in it or of a file."""
+    for folder in path.parents:
+        if folder.name in _FOLDERS:
+            return folder.parent
+    if path.name in _FOLDERS:
+        return path.parent
+    return path if path.is_dir() else path.parent
+
+
+_known: dict[Path, Home] = {}
+
+
+def look(home: Path) -> Home:
+    """Look over all that Codex has in a folder."""
+    below = [home / name for name in _FOLDERS if (home / name).is_dir()] or [home]
+    named: dict[str, Rollout] = {}
+    for folder in below:
+        for rollout in _rollouts(folder, 0):
+            known = named.get(rollout.plain_name)
+            # If there are both, what is compressed is about to go.
+            if known is None or (known.path.suffix == ENDING and rollout.path.suffix != ENDING):
+                named[rollout.plain_name] = rollout
+    threads: dict[str, list[Rollout]] = {}
+    for rollout in sorted(named.values(), key=lambda it: (it.begun, it.id)):
+        threads.setdefault(rollout.thread_id, []).append(rollout)
+    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home))
+    _known.pop(home, None)
+    _known[home] = found
+    if len(_known) > _HOMES_REMEMBERED:
+        del _known[next(iter(_known))]
+    return found
+
+
+def known(path: Path) -> Home:
+    """Return what Codex has in a folder, as it was found last; archived files move."""
+    home = home_of(path)
+    found = _known.get(home)
+    name = _parsed(path)
+    files = found.threads.get(name.thread_id, []) if found is not None and name else []
+    is_there = all(it.path.exists() for it in files)
+    return found if found is not None and files and is_there else look(home)
+
+
+def _rollouts(folder: Path, depth: int) -> Iterator[Rollout]:
+    try:
+        with os.scandir(folder) as entries:
+            below = sorted(entries, key=lambda it: it.name)
+    except OSError:
+        # A year that cannot be read keeps no other out; the folder itself is told.
+        if depth == 0:
+            raise
+        return
+    for entry in below:
+        if entry.is_dir(follow_symlinks=False):
+            if depth < _DEEPEST:
+                yield from _rollouts(Path(entry.path), depth + 1)
+        elif entry.name.startswith("rollout-") and entry.is_file():
+            rollout = _parsed(Path(entry.path))
+            if rollout is not None:
+                yield rollout
+
+
+def _parsed(path: Path) -> Rollout | None:
+    found = _NAME.fullmatch(path.name)
+    if found is None:
+        return None
+    begun, year, month, day, thread_id, rollout_id = found.groups()
+    return Rollout(
+        path=path,
+        thread_id=thread_id,
+        id=rollout_id or thread_id,
+        begun=begun,
+        date=(year, month, day),
+    )
+
+
+def thread_of(path: Path) -> str | None:
+    """Return the session that a file is of, by its name."""
+    rollout = _parsed(path)
+    return rollout.thread_id if rollout is not None else None
+
+
+def find(path: Path, cwd: str | None) -> Iterator[Found]:
+    """Yield the sessions of a file or below a folder."""
+    if path.is_file():
+        rollout = _parsed(path)
+        if rollout is not None:
+            yield _found(look(home_of(path)), rollout.thread_id)
+        elif path.name.endswith((".jsonl", ".jsonl.zst")) and meta_in(path) is not None:
+            yield _found_alone(path)
+        return
+    home = look(home_of(path))
+    for thread_id, files in home.threads.items():
+        if any(it.path.is_relative_to(path) for it in files):
+            about = _about(home.current(thread_id).path)
+            if cwd is None or about.cwd in {None, cwd}:
+                yield _found(home, thread_id)
+
+
+def _found(home: Home, thread_id: str) -> Found:
+    files = home.threads[thread_id]
+    current = home.current(thread_id)
+    stats = [it.path.stat() for it in files]
+    title = home.titles.names.get(thread_id, "")
+    told = f"{current.id}\0{title}".encode("utf-8", "surrogatepass")
+    stamps = [f"{it.st_size}-{it.st_mtime_ns}" for it in stats]
+    return Found(
+        path=_first_place(files[0]),
+        stamp="+".join([*stamps, sha256(told).hexdigest()[:8]]),
+        size=sum(map(_size, [it.path for it in files], [it.st_size for it in stats])),
+        updated_us=max(it.st_mtime_ns for it in stats) // 1000,
+        is_child=_about(current.path).is_child,
+    )
+
+
+def _found_alone(path: Path) -> Found:
+    stat = path.stat()
+    return Found(
+        path=path,
+        stamp=f"{stat.st_size}-{stat.st_mtime_ns}",
+        size=_size(path, stat.st_size),
+        updated_us=stat.st_mtime_ns // 1000,
+    )
+
+
+def _size(path: Path, size: int) -> int:
+    return size * _TIMES_SMALLER if path.suffix == ENDING else size
+
+
+def _first_place(first: Rollout) -> Path:
+    """Return where a session's first file was when it was begun."""
+    folder = first.path.parent
+    if any(it.name in _FOLDERS for it in first.path.parents) and folder.name != "sessions":
+        folder = home_of(first.path).joinpath("sessions", *first.date)
+    return folder / first.plain_name
+
+
+class _About(Struct, frozen=True):
+    """What a file says of itself at once."""
+
+    cwd: str | None = None
+    is_child: bool = False
+
+
+def _about(path: Path) -> _About:
+    try:
+        stat = path.stat()
+        return _read_about(path, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        return _About()
+
+
+@lru_cache(maxsize=1 << 14)
+def _read_about(path: Path, _: int, __: int) -> _About:
+    with opened(path) as file:
+        # What is long comes later: the instructions.
+        head = (file.read(_LOOKED_AT) or b"").partition(b"\n")[0]
+    told = _CWD.search(head) if b'"session_meta"' in head else None
+    try:
+        cwd = str(msgspec.json.decode(told[1])) if told is not None else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        cwd = None
+    return _About(cwd, _CHILD.search(head) is not None)

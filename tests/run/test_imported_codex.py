@@ -1,0 +1,51 @@
+"""What was imported from Codex, as a client has it: listed, loaded, and gone on with."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from codex_files import CWD, SESSION, CodexFile, thread
+from codex_sessions import legacy, paginated
+
+INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
+
+
+def test_an_agent_is_handed_what_codex_has_on_record(
+    start: Callable[..., Client], store_path: Path, tmp_path: Path
+) -> None:
+    it = CodexFile(mode="paginated")
+    it.begin(1)
+    it.ask("My name is Ada.")
+    it.answer("Hello, Ada.")
+    it.end(1)
+    it.write(tmp_path, is_archived=True, is_compressed=True)
+    for number, file in enumerate((legacy(), paginated()), 2):
+        file.thread_id = thread(number)
+        file.write(tmp_path)
+    done = subprocess.run(
+        [*REKINDLE, "import", "codex", "--store", store_path],
+        env={**os.environ, "HOME": str(tmp_path), "CODEX_HOME": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert b"Codex: 3 sessions: 3 new" in done.stderr
+    # The client judges every message by the published schemas.
+    client = start(*EXAMPLE_AGENT, "--offer", "none")
+    client.call("initialize", INITIALIZE)
+    listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    about = next(it for it in listed if it["sessionId"] == SESSION)
+    assert about["title"] == "My name is Ada."
+    assert about["_meta"]["rekindle"]["importedFrom"] == "codex"
+    for number in (2, 3):
+        client.call("session/load", {"sessionId": thread(number), "cwd": CWD, "mcpServers": []})
+        assert {kind(it) for it in client.updates(thread(number))} >= {
+            "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "plan",
+        }  # fmt: skip
+    client.call("session/load", {"sessionId": SESSION, "cwd": CWD, "mcpServers": []})
+    assert said(client.updates(SESSION)) == "Hello, Ada."
+    updates = client.prompt(SESSION, "what did I say first?")
+    assert said(updates).endswith("You said first: My name is Ada.")
+    client.end()
