@@ -8,7 +8,10 @@ from importlib import import_module
 
 from rekindle.importers.base import Tool
 
-_MODULES = {"claude": "rekindle.importers.claude"}
+_MODULES = {
+    "claude": "rekindle.importers.claude",
+    "opencode": "rekindle.importers.opencode",
+}
 """By the name of the tool, as it is typed."""
 
 NAMES = tuple(_MODULES)

@@ -204,6 +204,9 @@ class Importer:
                 while not writing.is_done:
                     if not writing.go_on(self._store):
                         return None
+        if talk.is_archived and how is How.NEW:
+            put_away = Archived(session_id=arrived.id, at_us=arrived.created_us)
+            self._store.write([put_away], sync=True)
         return Merged(how, arrived.id, writing.written)
 
     def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:

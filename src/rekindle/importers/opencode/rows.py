@@ -1,0 +1,185 @@
+"""The sessions in a database, and the messages of one of them."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from rekindle.importers.base import Found
+from rekindle.importers.opencode.database import Database, Value
+from rekindle.importers.opencode.records import Session, Stored, Times, read_revert
+from rekindle.importers.telling import LATEST_US
+
+LARGEST = 64 * 1024 * 1024
+"""What is larger is passed over: nobody could show it."""
+
+_OF_SESSION = (
+    "id", "parent_id", "directory", "title", "version", "revert", "time_created", "time_updated",
+    "time_archived",
+)  # fmt: skip
+# They change whenever the agent has done a step.
+_COUNTS = (
+    "cost", "tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_read",
+    "tokens_cache_write",
+)  # fmt: skip
+# Nothing is read but indexes, and rows of the last message without what is said in them.
+_CHANGES = {
+    "message": """
+        select count(*), max(time_created), (
+            select id || ' ' || time_updated {parts} from message l
+            where l.session_id = m.session_id order by time_created desc, id desc limit 1
+        ) from message m where session_id = ?1
+    """,
+    "session_message": """
+        select count(*), max(seq), (
+            select time_updated from session_message l where l.session_id = m.session_id
+            order by seq desc limit 1
+        ) from session_message m where session_id = ?1
+    """,
+    "todo": "select count(*), max(time_updated), null from todo where session_id = ?1",
+}
+_PARTS = """
+    || ' ' || coalesce((
+        select count(*) || ' ' || max(time_updated) from part where message_id = l.id
+    ), '')
+"""
+_DATA = f"case when octet_length(data) <= {LARGEST} then cast(data as blob) end"
+_MESSAGES = f"""
+    select cast(id as blob), {_DATA}, time_created
+    from message where session_id = ? order by time_created, id
+"""  # noqa: S608 - a number of ours
+_PARTS_OF = f"""
+    select cast(id as blob), {_DATA} from part where message_id = ? order by id
+"""  # noqa: S608 - a number of ours
+_EVENTS = f"""
+    select cast(id as blob), cast(type as blob), {_DATA} from session_message
+    where session_id = ?1 and (?2 is null or seq >= (
+        select min(seq) from session_message
+        where session_id = ?1 and type = 'user' and time_created > ?2
+    )) order by seq
+"""  # noqa: S608 - a number of ours
+_TODOS = """
+    select cast(content as blob), cast(status as blob), cast(priority as blob)
+    from todo where session_id = ? order by position
+"""
+_BYTES_A_MESSAGE = 8192
+
+
+def sessions_in(path: Path) -> Iterator[tuple[Found, Session]]:
+    """Yield the sessions of a database. Raises OSError."""
+    database = Database(path)
+    if "session" not in database.columns:
+        return
+    for row in database.rows(_session(database, "order by time_created, id")):
+        session = _read(row)
+        if session is not None:
+            yield _found(path, database, row, session), session
+    if database.is_damaged:
+        raise OSError(f"the database {path} is damaged")
+
+
+def _session(database: Database, which: str) -> str:
+    has = database.columns["session"]
+    wanted = [
+        f"cast({name} as blob)" if name in has else "null" for name in (*_OF_SESSION, *_COUNTS)
+    ]
+    return f"select {', '.join(wanted)} from session {which}"  # noqa: S608 - names of ours
+
+
+def _read(row: tuple[Value, ...]) -> Session | None:
+    words = [_text(it) for it in row]
+    named = dict(zip(_OF_SESSION, words, strict=False))
+    if not named["id"]:
+        return None
+    revert = named["revert"]
+    return Session(
+        id=named["id"],
+        parent_id=named["parent_id"] or None,
+        directory=named["directory"] or None,
+        title=named["title"],
+        version=named["version"],
+        revert=read_revert(revert.encode()) if revert else None,
+        time=Times(
+            created=_number(named["time_created"]),
+            updated=_number(named["time_updated"]),
+            archived=_number(named["time_archived"]),
+        ),
+    )
+
+
+def _found(path: Path, database: Database, row: tuple[Value, ...], session: Session) -> Found:
+    said: list[object] = list(row)
+    messages = 0
+    for table, statement in _CHANGES.items():
+        if table in database.columns:
+            parts = _PARTS if "part" in database.columns else ""
+            for counted in database.rows(statement.format(parts=parts), session.id):
+                said += counted
+                messages += counted[0] if table != "todo" else 0
+    updated = max(session.time.updated or 0, session.time.created or 0)
+    return Found(
+        path=path,
+        part=session.id,
+        stamp=hashlib.sha256(repr(said).encode()).hexdigest()[:32],
+        size=messages * _BYTES_A_MESSAGE,
+        updated_us=min(int(updated * 1000), LATEST_US),
+        is_child=session.parent_id is not None,
+    )
+
+
+def _text(value: Value) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+
+
+def _number(words: str) -> float | None:
+    try:
+        found = float(words)
+    except ValueError:
+        return None
+    return found if 0 <= found <= LATEST_US else None
+
+
+class Rows:
+    """One session in a database."""
+
+    def __init__(self, path: Path, session_id: str) -> None:
+        self._database = Database(path)
+        self._id = session_id
+        found = self._database.rows(_session(self._database, "where id = ?"), session_id)
+        self.session = next((_read(row) for row in found), None) or Session(id=session_id)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether there was more that could not be read."""
+        return self._database.is_damaged
+
+    def messages(self) -> Iterator[Stored]:
+        """Yield its messages, in order. What the newest version has written comes after all."""
+        tables = self._database.columns
+        last: Value = None
+        if "message" in tables:
+            for message_id, data, at in self._database.rows(_MESSAGES, self._id):
+                name, last = _text(message_id), at
+                yield Stored(name, "", data, partial(self._parts, name))
+        if "session_message" in tables:
+            # The same may be there in both ways, but not what was asked later.
+            for message_id, kind, data in self._database.rows(_EVENTS, self._id, last):
+                yield Stored(_text(message_id), _text(kind) or "unknown", data, _no_parts)
+
+    def _parts(self, message_id: str) -> Iterator[tuple[str, bytes | None]]:
+        if "part" in self._database.columns:
+            for part_id, data in self._database.rows(_PARTS_OF, message_id):
+                yield _text(part_id), data
+
+    def todos(self) -> list[tuple[str, str, str]]:
+        """Return what is to be done: what, how far it is, and how urgent."""
+        if "todo" not in self._database.columns:
+            return []
+        return [
+            (_text(content), _text(status), _text(priority))
+            for content, status, priority in self._database.rows(_TODOS, self._id)
+        ]
+
+
+def _no_parts() -> Iterator[tuple[str, bytes | None]]:
+    return iter(())
