@@ -50,6 +50,7 @@ class Conversation:
         self._at_us = 0
         self._ended_us = 0
         """When the last answer ended."""
+        self._calls = {""}
         self._plan: list[Json] | None = None
         self._by_hand: str | None = None
         """The message by which the user has run a command, which is told with the command."""
@@ -227,7 +228,9 @@ class Conversation:
 
     def _call(self, part_id: str, part: Part) -> None:
         state = part.state or State()
-        call_id = part.call_id or part_id
+        # Some models number their calls anew in each answer.
+        call_id = part.call_id if part.call_id not in self._calls else part_id
+        self._calls.add(call_id)
         self._at(microseconds(state.time.start))
         if self._by_hand is not None:
             fields = call_fields(part, self._cwd)

@@ -6,7 +6,8 @@ its parts inside. In the newest one it has them inside again, and a type instead
 
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec import Raw, Struct
+import msgspec
+from msgspec import MsgspecError, Raw, Struct
 
 from rekindle.importers.records import Reader
 
@@ -204,8 +205,23 @@ class Message(Struct, kw_only=True):
 
 read_session = Reader(Session)
 read_revert = Reader(Revert)
-read_part = Reader(Part)
+_read_part = Reader(Part)
 _read_record = Reader(_Record)
+
+
+def read_part(data: bytes) -> Part | None:
+    """Read a part; None if it is none."""
+    return _read_part(_on_one_line(data))
+
+
+def _on_one_line(data: bytes) -> bytes:
+    """Return a record without line breaks, as files have them: parts of it are passed on unread."""
+    if b"\n" not in data and b"\r" not in data:
+        return data
+    try:
+        return msgspec.json.format(data, indent=-1)
+    except (MsgspecError, UnicodeDecodeError, RecursionError):
+        return data
 
 
 def microseconds(milliseconds: float | None) -> int | None:
@@ -215,7 +231,7 @@ def microseconds(milliseconds: float | None) -> int | None:
 
 def message_of(stored: Stored) -> Message | None:
     """Read a message; None if it is none."""
-    record = _read_record(stored.data) if stored.data is not None else None
+    record = _read_record(_on_one_line(stored.data)) if stored.data is not None else None
     if record is None:
         return None
     about = record.metadata or _About()
