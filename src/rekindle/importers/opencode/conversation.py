@@ -242,7 +242,7 @@ class Conversation:
         self._teller.call(call_id, **call_fields(part, self._cwd))
         if state.time.end is not None:
             self._teller.at(microseconds(state.time.end))
-        self._teller.called(call_id, **result_fields(part, self._notes))
+        self._teller.called(call_id, **result_fields(part, self._cwd, self._notes))
 
 
 def _is_said(words: Raw) -> bool:

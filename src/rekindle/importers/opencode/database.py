@@ -33,6 +33,11 @@ class Database:
         except apsw.Error as error:
             raise _refusal(path, error) from error
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is read together with those who write to it."""
+        return self._looks is None
+
     def rows(self, statement: str, *values: Value) -> Iterator[tuple[Value, ...]]:
         """Yield rows; fewer, if the database is damaged."""
         try:
@@ -80,12 +85,13 @@ class Database:
         return found
 
     def _check(self) -> None:
-        if self._looks is not None and self._look() != self._looks:
+        if not self.is_shared and self._look() != self._looks:
             raise OSError("OpenCode has just begun to write to it: import again")
 
     def _look(self) -> tuple[object, ...]:
         files = [self._path, self._log] if self._is_log_read else [self._path]
-        return tuple((it.st_ino, it.st_size, it.st_mtime_ns) for it in map(Path.stat, files))
+        stats = [it.stat() for it in files if it.exists()]
+        return tuple((it.st_ino, it.st_size, it.st_mtime_ns) for it in stats)
 
 
 def is_database(path: Path) -> bool:

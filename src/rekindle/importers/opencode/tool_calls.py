@@ -116,10 +116,16 @@ def call_fields(part: Part, cwd: str | None) -> Json:
     }
     place = (given.workdir or cwd) if name in _SHELLS else given.file_path or given.path
     if place:
-        fields["locations"] = [{"path": place}]
+        fields["locations"] = [{"path": _absolute(place, cwd)}]
     if bytes(state.input) not in {b"null", b""}:
         fields["rawInput"] = state.input
     return fields | {"_meta": {"opencode": {"toolName": part.tool}}}
+
+
+def _absolute(path: str, cwd: str | None) -> str:
+    """Name a file as the protocol wants it: models name it as seen from the project's folder."""
+    is_so = path.startswith(("/", "~")) or path[1:2] == ":"
+    return path if is_so or not cwd else f"{cwd.rstrip('/')}/{path}"
 
 
 def _title(part: Part, given: _Given) -> str:
@@ -128,14 +134,16 @@ def _title(part: Part, given: _Given) -> str:
     return (part.state.title if part.state is not None else None) or part.tool or "a tool"
 
 
-def result_fields(part: Part, notes: Notes) -> Json:
+def result_fields(part: Part, cwd: str | None, notes: Notes) -> Json:
     """Return what is told of a call when it has ended, or was left."""
     state = part.state or State()
     about = _read_about(bytes(_about(state))) or _About()
     is_done = state.status == "completed"
     fields: Json = {"status": "completed" if is_done else "failed"}
     if is_done:
-        content = _changes(part.tool.lower(), state, about) or list(_brought(state, about, notes))
+        made = _changes(part.tool.lower(), state, about)
+        content = [{**it, "path": _absolute(it["path"], cwd)} for it in made]
+        content = content or list(_brought(state, about, notes))
     else:
         content = [shown(text(_complaint(state)))]
         content += [shown(text(about.output))] if _is_said(about.output) else []
