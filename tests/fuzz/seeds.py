@@ -4,12 +4,20 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import opencode_files
+import opencode_lines
 from exported import packed
 from recorded import answered, asked, opened, told
 from rekindle.model import Kind, Side
 from rekindle.store.memory import MemoryStore
 
 TRANSCRIPTS = Path(__file__).parents[1] / "core" / "transcripts"
+_OF_OPENCODE = (
+    opencode_files.everything,
+    opencode_files.newest,
+    opencode_files.first_version,
+    opencode_files.damaged,
+)
 _SIDES = {"c": Side.CLIENT, "a": Side.AGENT}
 
 
@@ -38,6 +46,8 @@ def corpus(target: str) -> list[bytes]:
             return [bytes([pair]) + _as_lines(script) for script in scripts() for pair in range(4)]
         case "bundle":
             return [_a_bundle()]
+        case "opencode":
+            return [opencode_lines.as_lines(it()) for it in _OF_OPENCODE]
         case _:
             return [Random(seed).randbytes(2000) for seed in range(100)]
 

@@ -9,11 +9,13 @@ from contextlib import suppress
 
 from msgspec import Raw
 
+import opencode_lines
 from exported import filled, taken
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
+from imported import entries_of
 from recorded import NOW, answered, asked, opened, told
 from rekindle.cli.detail import Detail
 from rekindle.cli.pieces import heading, plain_lines, turn_pieces
@@ -28,6 +30,8 @@ from rekindle.export.as_acp import as_acp
 from rekindle.export.as_html import as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown
+from rekindle.importers.base import Notes
+from rekindle.importers.opencode.session import Conversations
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.wire.envelope import decode, encode, members, peek, request_key, split_batch
@@ -135,6 +139,12 @@ def bundle(data: bytes) -> None:
         filled(data).close()
 
 
+def opencode(data: bytes) -> None:
+    """Any records of OpenCode's can be imported."""
+    for talk in Conversations(opencode_lines.Lines(data), Notes()).talks():
+        entries_of(talk)
+
+
 def peers(data: bytes) -> None:
     """Both peers say what they like."""
     choices = Choices(data)
@@ -149,7 +159,18 @@ def script(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     it.__name__: it
-    for it in (framing, envelope, record, documents, secrets, lines, bundle, peers, script)
+    for it in (
+        framing,
+        envelope,
+        record,
+        documents,
+        secrets,
+        lines,
+        bundle,
+        opencode,
+        peers,
+        script,
+    )
 }
 
 

@@ -151,10 +151,10 @@ class OpenCode:
                 [row],
             )
             for it in self.messages:
-                message = (it.id, self.id, it.at, last, _words(it.data))
+                message = (it.id, self.id, it.at, last, words(it.data))
                 _write(db, "insert or replace into message values (?, ?, ?, ?, ?)", [message])
                 parts = [
-                    (name, it.id, self.id, it.at, last, _words(part))
+                    (name, it.id, self.id, it.at, last, words(part))
                     for name, part in it.parts.items()
                 ]
                 _write(db, "insert or replace into part values (?, ?, ?, ?, ?, ?)", parts)
@@ -164,7 +164,7 @@ class OpenCode:
             ]
             _write(db, "insert or replace into todo values (?, ?, ?, ?, ?, ?, ?)", todos)
             events = [
-                (name, self.id, kind, seq, at, last, _words(data))
+                (name, self.id, kind, seq, at, last, words(data))
                 for seq, (name, kind, at, data) in enumerate(self.events)
             ]
             _write(
@@ -225,7 +225,7 @@ def _write(db: apsw.Connection, statement: str, rows: list[tuple[Any, ...]] | No
         db.executemany(statement, rows)  # type: ignore[reportUnknownMemberType]
 
 
-def _words(value: object) -> str:
+def words(value: object) -> str:
     """Write a record; what is text already is torn, and written as it is."""
     compact = (",", ":")
     is_torn = isinstance(value, str)
