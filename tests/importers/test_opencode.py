@@ -1,16 +1,18 @@
 """OpenCode's database and files: every type of record, every trap, and how they go on."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from imported import entries_of, settled_of, talks_of, told, written_down
 from opencode_files import (
     BEGIN,
     SESSION,
+    Json,
+    Message,
     OpenCode,
     called,
     damaged,
@@ -139,7 +141,7 @@ def test_an_older_database_has_fewer_tables_and_columns(tmp_path: Path) -> None:
         "alter table session drop column time_archived",
         "alter table session drop column tokens_input",
     ):
-        db.execute(statement)  # type: ignore[reportUnknownMemberType]
+        db.execute(statement)
     db.close()
     assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"]
 
@@ -156,58 +158,43 @@ def test_messages_are_in_order_of_time_and_then_of_their_ids(tmp_path: Path) -> 
 # -- how a session goes on ------------------------------------------------------------------------
 
 
-def states_of(whole: OpenCode) -> list[OpenCode]:
-    """Return a session as it was after each part was written, and while it was being written."""
-    states: list[OpenCode] = []
-    for count in range(1, len(whole.messages) + 1):
-        *before, last = whole.messages[:count]
-        for parts in range(len(last.parts) + 1):
+def states_of(whole: OpenCode) -> Iterator[OpenCode]:
+    """Yield a session as it was whenever a part of it was begun or done, or a message."""
+    for count, last in enumerate(whole.messages):
+        named = list(last.parts.items())
+        for number in range(len(named) + 1):
+            done, (*begun,) = dict(named[:number]), named[number : number + 1]
             it = OpenCode(whole.id, **whole.fields)
-            is_whole = parts == len(last.parts)
-            data = last.data if is_whole else unfinished(last.data)
-            shown = dict(list(last.parts.items())[:parts])
-            if shown and not is_whole:
-                name, part = shown.popitem()
-                states.append(state_of(it, [*before, replaced(last, data, shown, name, part)]))
-                it = OpenCode(whole.id, **whole.fields)
-                shown[name] = part
-            states.append(state_of(it, [*before, type(last)(last.id, last.at, data, shown)]))
-    return states
+            it.number = count
+            for parts in (done, {**done, **{name: undone(part) for name, part in begun}}):
+                message = Message(last.id, last.at, unfinished(last.data), parts)
+                it.messages = [*whole.messages[:count], message]
+                yield it
+        it.messages = whole.messages[: count + 1]
+        yield it
 
 
-def state_of(it: OpenCode, messages: list[object]) -> OpenCode:
-    it.messages = list(messages)  # type: ignore[arg-type]
-    it.number = len(messages)
-    return it
+def undone(part: Json) -> Json:
+    """Return a part as it is while the agent is at it."""
+    if part["type"] == "tool":
+        return {**part, "state": {"status": "running", "input": {}}}
+    return {**part, "text": part["text"][:3]} if "text" in part else part
 
 
-def replaced(message: object, data: object, shown: dict[str, object], name: str, part: object):  # noqa: ANN201
-    """Return a message of which the last part is not done."""
-    undone = json.loads(json.dumps(part))
-    if undone.get("type") == "tool":
-        undone["state"] = {"status": "running", "input": {}}
-    if "text" in undone:
-        undone["text"] = undone["text"][:3]
-    kind = type(message)
-    return kind(message.id, message.at, data, {**shown, name: undone})  # type: ignore[attr-defined]
-
-
-def unfinished(data: object) -> object:
-    undone = json.loads(json.dumps(data))
-    if undone.get("role") == "assistant":
-        undone["time"].pop("completed", None)
-        for name in ("finish", "error"):
-            undone.pop(name, None)
-    return undone
+def unfinished(message: Json) -> Json:
+    if message["role"] == "user":
+        return message
+    time = {"created": message["time"]["created"]}
+    ends = ("time", "finish", "error")
+    return {"time": time, **{name: it for name, it in message.items() if name not in ends}}
 
 
 def test_a_session_that_grows_begins_with_what_was_told_before(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     db = open_database(path)
     before: list[Entry] = []
-    states = states_of(everything())
-    for number, state in enumerate(states):
-        db.execute("delete from part; delete from message")  # type: ignore[reportUnknownMemberType]
+    for number, state in enumerate(states_of(everything())):
+        db.execute("delete from part; delete from message")
         state.into(db)
         talks = talks_of(TOOL, path)
         entries = entries_of(talks[0]) if talks else []
@@ -236,6 +223,7 @@ def test_what_is_being_said_is_told_for_the_time_being(tmp_path: Path) -> None:
 # -- torn rows and files --------------------------------------------------------------------------
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_a_torn_part_keeps_nothing_else_out(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -255,7 +243,7 @@ def test_a_torn_part_keeps_nothing_else_out(
     if name:
         message.parts[name] = torn
     else:
-        message.data = torn  # type: ignore[assignment]
+        message.data = torn
     home = tmp_path_factory.mktemp("x")
     talks = talks_of(TOOL, it.to_database(home / "opencode.db"))
     entries = next(entries_of(talk) for talk in talks)
@@ -266,6 +254,7 @@ def test_a_torn_part_keeps_nothing_else_out(
     assert [entries_of(talk) for talk in talks_of(TOOL, it.to_tree(home))] == [entries]
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_a_database_with_changed_bytes_is_never_fatal(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

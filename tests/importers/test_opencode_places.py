@@ -83,7 +83,7 @@ def test_a_single_file_is_enough(tmp_path: Path) -> None:
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.db"
-    open_database(foreign).execute("drop table session")  # type: ignore[reportUnknownMemberType]
+    open_database(foreign).execute("drop table session")
     (tmp_path / "ses_x.json").write_text("{}")
     (tmp_path / "x.jsonl").write_text("{}")
     (tmp_path / "storage").mkdir()
@@ -135,7 +135,7 @@ def test_a_session_that_has_changed_is_known_by_its_stamp(change: str, tmp_path:
     talk(3, "ses_b").into(db)
     before = stamps(path)
     assert stamps(path) == before
-    db.execute(change)  # type: ignore[reportUnknownMemberType]
+    db.execute(change)
     assert db.total_changes() > 0
     after = stamps(path)
     assert [name for name in before if before[name] != after[name]] == ["ses_a"]

@@ -211,8 +211,8 @@ def open_database(path: Path) -> apsw.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     db = apsw.Connection(str(path))
-    db.pragma("journal_mode", "wal")  # type: ignore[reportUnknownMemberType]
-    db.pragma("synchronous", "off")  # type: ignore[reportUnknownMemberType]
+    db.pragma("journal_mode", "wal")
+    db.pragma("synchronous", "off")
     if is_new:
         _write(db, _SCHEMA)
     return db
@@ -220,9 +220,9 @@ def open_database(path: Path) -> apsw.Connection:
 
 def _write(db: apsw.Connection, statement: str, rows: list[tuple[Any, ...]] | None = None) -> None:
     if rows is None:
-        db.execute(statement)  # type: ignore[reportUnknownMemberType]
+        db.execute(statement)
     else:
-        db.executemany(statement, rows)  # type: ignore[reportUnknownMemberType]
+        db.executemany(statement, rows)
 
 
 def words(value: object) -> str:

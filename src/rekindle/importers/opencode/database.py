@@ -30,7 +30,7 @@ class Database:
         try:
             self._db = self._opened()
             self.columns = self._columns()
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise _refusal(path, error) from error
 
     @property
@@ -42,7 +42,7 @@ class Database:
         """Yield rows; fewer, if the database is damaged."""
         try:
             yield from self._db.execute(statement, values)
-        except (apsw.CorruptError, apsw.NotADBError):
+        except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError):
             self.is_damaged = True
         except apsw.Error as error:
             raise _refusal(self._path, error) from error
@@ -100,5 +100,5 @@ def is_database(path: Path) -> bool:
         return file.read(len(_BEGIN)) == _BEGIN
 
 
-def _refusal(path: Path, error: apsw.Error) -> OSError:
+def _refusal(path: Path, error: Exception) -> OSError:
     return OSError(f"the database {path} cannot be read: {error}")

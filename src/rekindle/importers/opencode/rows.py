@@ -25,23 +25,20 @@ _COUNTS = (
 # Nothing is read but indexes, and rows of the last message without what is said in them.
 _CHANGES = {
     "message": """
-        select count(*), max(time_created), (
-            select id || ' ' || time_updated {parts} from message l
-            where l.session_id = m.session_id order by time_created desc, id desc limit 1
-        ) from message m where session_id = ?1
+        (select count(*) from message where session_id = s.id),
+        (select id || ' ' || time_updated {parts} from message m where session_id = s.id
+         order by time_created desc, id desc limit 1)
     """,
     "session_message": """
-        select count(*), max(seq), (
-            select time_updated from session_message l where l.session_id = m.session_id
-            order by seq desc limit 1
-        ) from session_message m where session_id = ?1
+        (select count(*) from session_message where session_id = s.id),
+        (select seq || ' ' || time_updated from session_message where session_id = s.id
+         order by seq desc limit 1)
     """,
-    "todo": "select count(*), max(time_updated), null from todo where session_id = ?1",
+    "todo": "(select count(*) || ' ' || max(time_updated) from todo where session_id = s.id)",
 }
 _PARTS = """
-    || ' ' || coalesce((
-        select count(*) || ' ' || max(time_updated) from part where message_id = l.id
-    ), '')
+    || ' ' || (select count(*) || ' ' || coalesce(max(time_updated), '') from part
+               where message_id = m.id)
 """
 _DATA = f"case when octet_length(data) <= {LARGEST} then cast(data as blob) end"
 _MESSAGES = f"""
@@ -49,7 +46,9 @@ _MESSAGES = f"""
     from message where session_id = ? order by time_created, id
 """  # noqa: S608 - a number of ours
 _PARTS_OF = f"""
-    select cast(id as blob), {_DATA} from part where message_id = ? order by id
+    select cast(p.message_id as blob), cast(p.id as blob), {_DATA.replace("data", "p.data")}
+    from message m cross join part p on p.message_id = m.id
+    where m.session_id = ? order by m.time_created, m.id, p.id
 """  # noqa: S608 - a number of ours
 _EVENTS = f"""
     select cast(id as blob), cast(type as blob), {_DATA} from session_message
@@ -70,20 +69,22 @@ def sessions_in(path: Path) -> Iterator[tuple[Found, Session]]:
     database = Database(path)
     if "session" not in database.columns:
         return
-    for row in database.rows(_session(database, "order by time_created, id")):
+    parts = _PARTS if "part" in database.columns else ""
+    wanted = [it.format(parts=parts) for name, it in _CHANGES.items() if name in database.columns]
+    statement = _session(database, wanted, "order by time_created, id")
+    for row in database.rows(statement):
         session = _read(row)
         if session is not None:
-            yield _found(path, database, row, session), session
+            yield _found(path, row, session), session
     if database.is_damaged:
         raise OSError(f"the database {path} is damaged")
 
 
-def _session(database: Database, which: str) -> str:
+def _session(database: Database, more: list[str], which: str) -> str:
     has = database.columns["session"]
-    wanted = [
-        f"cast({name} as blob)" if name in has else "null" for name in (*_OF_SESSION, *_COUNTS)
-    ]
-    return f"select {', '.join(wanted)} from session {which}"  # noqa: S608 - names of ours
+    names = (*_OF_SESSION, *_COUNTS)
+    wanted = [f"cast(s.{name} as blob)" if name in has else "null" for name in names]
+    return f"select {', '.join([*wanted, *more])} from session s {which}"  # noqa: S608 - ours
 
 
 def _read(row: tuple[Value, ...]) -> Session | None:
@@ -107,20 +108,14 @@ def _read(row: tuple[Value, ...]) -> Session | None:
     )
 
 
-def _found(path: Path, database: Database, row: tuple[Value, ...], session: Session) -> Found:
-    said: list[object] = list(row)
-    messages = 0
-    for table, statement in _CHANGES.items():
-        if table in database.columns:
-            parts = _PARTS if "part" in database.columns else ""
-            for counted in database.rows(statement.format(parts=parts), session.id):
-                said += counted
-                messages += counted[0] if table != "todo" else 0
+def _found(path: Path, row: tuple[Value, ...], session: Session) -> Found:
+    counted = row[len(_OF_SESSION) + len(_COUNTS) :]
+    messages = sum(it for it in counted if isinstance(it, int))
     updated = max(session.time.updated or 0, session.time.created or 0)
     return Found(
         path=path,
         part=session.id,
-        stamp=hashlib.sha256(repr(said).encode()).hexdigest()[:32],
+        stamp=hashlib.sha256(repr(row).encode()).hexdigest()[:32],
         size=messages * _BYTES_A_MESSAGE,
         updated_us=min(int(updated * 1000), LATEST_US),
         is_child=session.parent_id is not None,
@@ -145,7 +140,7 @@ class Rows:
     def __init__(self, path: Path, session_id: str) -> None:
         self._database = Database(path)
         self._id = session_id
-        found = self._database.rows(_session(self._database, "where id = ?"), session_id)
+        found = self._database.rows(_session(self._database, [], "where id = ?"), session_id)
         self.session = next((_read(row) for row in found), None) or Session(id=session_id)
 
     @property
@@ -158,18 +153,15 @@ class Rows:
         tables = self._database.columns
         last: Value = None
         if "message" in tables:
-            for message_id, data, at in self._database.rows(_MESSAGES, self._id):
-                name, last = _text(message_id), at
-                yield Stored(name, "", data, partial(self._parts, name))
+            parts = _Parts(self._database, self._id)
+            for message_id, data, last_at in self._database.rows(_MESSAGES, self._id):
+                last = last_at
+                yield Stored(_text(message_id), "", data, partial(parts.of, message_id))
+                parts.leave(message_id)
         if "session_message" in tables:
             # The same may be there in both ways, but not what was asked later.
             for message_id, kind, data in self._database.rows(_EVENTS, self._id, last):
                 yield Stored(_text(message_id), _text(kind) or "unknown", data, _no_parts)
-
-    def _parts(self, message_id: str) -> Iterator[tuple[str, bytes | None]]:
-        if "part" in self._database.columns:
-            for part_id, data in self._database.rows(_PARTS_OF, message_id):
-                yield _text(part_id), data
 
     def todos(self) -> list[tuple[str, str, str]]:
         """Return what is to be done: what, how far it is, and how urgent."""
@@ -179,6 +171,27 @@ class Rows:
             (_text(content), _text(status), _text(priority))
             for content, status, priority in self._database.rows(_TODOS, self._id)
         ]
+
+
+class _Parts:
+    """The parts of all messages of a session, in their order, one after the other."""
+
+    def __init__(self, database: Database, session_id: str) -> None:
+        is_any = "part" in database.columns
+        self._rows = database.rows(_PARTS_OF, session_id) if is_any else iter(())
+        self._next = next(self._rows, None)
+
+    def of(self, message_id: bytes) -> Iterator[tuple[str, bytes | None]]:
+        """Yield those of a message."""
+        while self._next is not None and self._next[0] == message_id:
+            _, part_id, data = self._next
+            self._next = next(self._rows, None)
+            yield _text(part_id), data
+
+    def leave(self, message_id: bytes) -> None:
+        """Pass over what nobody has asked for."""
+        for _ in self.of(message_id):
+            pass
 
 
 def _no_parts() -> Iterator[tuple[str, bytes | None]]:
