@@ -14,9 +14,11 @@ import pytest
 
 from imported import entries_of, talks_of, told
 from opencode_files import CWD, SESSION, OpenCode, open_database, said
+from recorded import opened
 from rekindle.importers.base import Notes
 from rekindle.importers.opencode import TOOL
 from rekindle.importers.opencode.database import Database
+from rekindle.store.sqlite import SqliteStore
 
 STRANGER = 65534
 
@@ -82,8 +84,9 @@ def test_a_single_file_is_enough(tmp_path: Path) -> None:
 
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.db"
-    open_database(foreign).execute("drop table session")
+    open_database(tmp_path / "foreign.db").execute("drop table session")
+    with SqliteStore(tmp_path / "ours.db") as store:
+        store.write([opened("s")])
     (tmp_path / "ses_x.json").write_text("{}")
     (tmp_path / "x.jsonl").write_text("{}")
     (tmp_path / "storage").mkdir()

@@ -17,6 +17,7 @@ _OF_SESSION = (
     "id", "parent_id", "directory", "title", "version", "revert", "time_created", "time_updated",
     "time_archived",
 )  # fmt: skip
+_NEEDED = {"id", "directory", "title", "time_created", "time_updated"}
 # They change whenever the agent has done a step.
 _COUNTS = (
     "cost", "tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_read",
@@ -67,7 +68,8 @@ _BYTES_A_MESSAGE = 8192
 def sessions_in(path: Path) -> Iterator[tuple[Found, Session]]:
     """Yield the sessions of a database. Raises OSError."""
     database = Database(path)
-    if "session" not in database.columns:
+    # Other tools have tables of that name, too.
+    if not database.columns.get("session", set()) >= _NEEDED:
         return
     parts = _PARTS if "part" in database.columns else ""
     wanted = [it.format(parts=parts) for name, it in _CHANGES.items() if name in database.columns]
