@@ -223,6 +223,16 @@ def test_what_is_being_said_is_told_for_the_time_being(tmp_path: Path) -> None:
 # -- torn rows and files --------------------------------------------------------------------------
 
 
+def test_a_torn_message_takes_no_other_with_it(tmp_path: Path) -> None:
+    it = OpenCode()
+    for number in (1, 2, 3):
+        it.turn(number)
+    it.messages[2].data = '{"role":"us'
+    words = ["Question 1", "Answer 1", "Answer 2", "Question 3", "Answer 3"]
+    assert told_of(it, tmp_path) == words
+    assert told(first(it.to_tree(tmp_path))) == words
+
+
 @settings(max_examples=50)
 @given(st.data())
 def test_a_torn_part_keeps_nothing_else_out(

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -230,12 +231,31 @@ def test_a_session_is_read_as_it_was_at_one_moment(tmp_path: Path) -> None:
         assert len(told(talks_of(TOOL, path)[0])) == 118
 
 
+@pytest.fixture
+def open_folder() -> Generator[Path]:
+    """A folder that all may look into."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # noqa: S103 - that is what is wanted
+        yield Path(folder)
+
+
+@contextmanager
+def as_stranger() -> Generator[None]:
+    """Be somebody who may not write everywhere."""
+    own = os.geteuid()
+    os.seteuid(STRANGER if own == 0 else own)
+    try:
+        yield
+    finally:
+        os.seteuid(own)
+
+
 @pytest.mark.parametrize("missing", ["", "opencode.db-shm"])
 @pytest.mark.parametrize("is_writable", [True, False])
 def test_the_log_that_a_crash_has_left_is_read(
-    missing: str, tmp_path: Path, *, is_writable: bool
+    missing: str, open_folder: Path, *, is_writable: bool
 ) -> None:
-    live, left = tmp_path / "live", tmp_path / "left"
+    live, left = open_folder / "live", open_folder / "left"
     db = open_database(live / "opencode.db")
     talk(3).into(db)
     shutil.copytree(live, left)
@@ -245,16 +265,16 @@ def test_the_log_that_a_crash_has_left_is_read(
     if not is_writable:
         for it in (*left.iterdir(), left):
             it.chmod(it.stat().st_mode & ~0o222)
-    for it in (tmp_path, *list(tmp_path.parents)[:2]):
-        it.chmod(0o755)
-    with unchanged(left):
-        become = STRANGER if os.geteuid() == 0 and not is_writable else os.geteuid()
-        own = os.geteuid()
-        os.seteuid(become)
-        try:
-            assert len(told(talks_of(TOOL, left / "opencode.db")[0])) == 6
-        finally:
-            os.seteuid(own)
+    with unchanged(left), nullcontext() if is_writable else as_stranger():
+        assert len(told(talks_of(TOOL, left / "opencode.db")[0])) == 6
+    left.chmod(0o700)
+
+
+def test_a_log_that_says_nothing_is_left_alone(tmp_path: Path) -> None:
+    path = talk(2).to_database(tmp_path / "opencode.db")
+    path.with_name("opencode.db-wal").write_bytes(bytes(100))
+    with unchanged(tmp_path):
+        assert len(told(talks_of(TOOL, path)[0])) == 4
 
 
 def test_a_database_that_is_written_to_meanwhile_is_read_all_the_same(tmp_path: Path) -> None:

@@ -382,7 +382,7 @@ def everything() -> OpenCode:
     it.agent(finish=None, error={"name": "APIError", "data": {"message": "Overloaded"}})
     it.user(said("Stop"))
     it.agent(
-        said("Beginn"), running("bash", {"command": "sleep 9"}, output="zzz"), finish=None,
+        said("I sh"), running("bash", {"command": "sleep 9"}, output="zzz"), finish=None,
         error={"name": "MessageAbortedError", "data": {"message": "Aborted"}},
     )  # fmt: skip
     it.user(said("Refuse"))
