@@ -233,9 +233,9 @@ def test_a_session_is_read_as_it_was_at_one_moment(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Generator[Path]:
-    """A folder that all may look into."""
+    """Yield a folder that all may look into."""
     with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # noqa: S103 - that is what is wanted
+        Path(folder).chmod(0o755)
         yield Path(folder)
 
 
