@@ -59,8 +59,8 @@ class Conversation:
         self._may_repeat = False
         """Whether what was asked last may stand there once more: the tool has asked it again."""
 
-    def take(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
-        """Tell one more message."""
+    def take(self, message: Message, parts: Iterable[tuple[str, Part]]) -> Iterator[None]:
+        """Tell one more message; stops now and then, so that not all of it must be held."""
         self._at(message.at_us)
         match message.kind:
             case "user":
@@ -68,7 +68,7 @@ class Conversation:
             case "assistant" if message.is_summary:
                 self._summary(message.id, parts)
             case "assistant":
-                self._answer(message, parts)
+                yield from self._answer(message, parts)
             case "shell":
                 self._shell(message, parts)
             case "compaction":
@@ -78,6 +78,7 @@ class Conversation:
                 self._notes.skip(f"a message of unknown type: {it or 'none'}")
             case _:
                 pass
+        yield
 
     def finish(self, todos: Iterable[tuple[str, str, str]]) -> None:
         """Tell what is so as long as the session does not go on."""
@@ -175,9 +176,10 @@ class Conversation:
             if part.type == "text" and _is_said(part.text):
                 self._teller.thought(part.text, part_id)
 
-    def _answer(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
+    def _answer(self, message: Message, parts: Iterable[tuple[str, Part]]) -> Iterator[None]:
         is_said = False
         for part_id, part in parts:
+            yield
             self._at(microseconds(part.time.start))
             match part.type:
                 case "text":

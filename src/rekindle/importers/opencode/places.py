@@ -13,6 +13,8 @@ from rekindle.importers.opencode.tree import (
     is_session_file,
 )
 
+_MOST_TRIES = 2
+
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
     """Return where its sessions are, which is the same on all systems."""
@@ -51,13 +53,17 @@ def _databases(folder: Path) -> list[Path]:
 
 
 def _in_database(path: Path, cwd: str | None, known: set[str]) -> Iterator[Found]:
-    try:
-        for found, session in sessions_in(path):
-            known.add(session.id)
-            if cwd is None or session.directory in {None, cwd}:
-                yield found
-    except OSError:
-        # Whoever reads it is told why that cannot be; the others are read.
-        stat = path.stat()
-        stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
-        yield Found(path=path, stamp=stamp, size=0, updated_us=stat.st_mtime_ns // 1000)
+    for _ in range(_MOST_TRIES):
+        try:
+            for found, session in sessions_in(path):
+                known.add(session.id)
+                if cwd is None or session.directory in {None, cwd}:
+                    yield found
+        except OSError:
+            # Perhaps somebody has just begun to write to it.
+            continue
+        return
+    # Whoever reads it is told why that cannot be; the others are read.
+    stat = path.stat()
+    stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
+    yield Found(path=path, stamp=stamp, size=0, updated_us=stat.st_mtime_ns // 1000)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from msgspec import Struct
@@ -135,8 +135,8 @@ class Conversations:
             if message is None:
                 notes.skip("a message is torn, or too large")
             else:
-                conversation.take(message, reading.parts(stored, message, until))
-                yield from teller.take()
+                for _ in conversation.take(message, reading.parts(stored, message, until)):
+                    yield from teller.take()
             notes.at((outline.size + reading.size) // 2)
             if is_cut:
                 break
@@ -159,7 +159,7 @@ def _outline(kept: Kept, notes: Notes) -> _Outline:
             created_us = message.at_us if created_us is None else created_us
         if stored.id == revert.message_id:
             found.hidden_at = number
-        for data in (stored.data, *(data for _, data in stored.parts())):
+        for data in chain((stored.data,), (data for _, data in stored.parts())):
             total.update(data or b"")
             found.size += len(data or b"")
         notes.at(found.size // 2)
