@@ -6,12 +6,20 @@ from random import Random
 
 import claude_files
 import codex_sessions
+import opencode_files
+import opencode_lines
 from exported import packed
 from recorded import answered, asked, opened, told
 from rekindle.model import Kind, Side
 from rekindle.store.memory import MemoryStore
 
 TRANSCRIPTS = Path(__file__).parents[1] / "core" / "transcripts"
+_OF_OPENCODE = (
+    opencode_files.everything,
+    opencode_files.newest,
+    opencode_files.first_version,
+    opencode_files.damaged,
+)
 _SIDES = {"c": Side.CLIENT, "a": Side.AGENT}
 
 
@@ -42,6 +50,8 @@ def corpus(target: str) -> list[bytes]:
             return [_a_bundle()]
         case "claude" | "codex":
             return _of_tool(target)
+        case "opencode":
+            return [opencode_lines.as_lines(it()) for it in _OF_OPENCODE]
         case _:
             return [Random(seed).randbytes(2000) for seed in range(100)]
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Raw
 
+import opencode_lines
 from claude_files import SESSION
 from codex_files import CodexFile
 from exported import filled, taken
@@ -18,7 +19,7 @@ from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
-from imported import check_any
+from imported import check_any, entries_of
 from recorded import NOW, answered, asked, opened, told
 from rekindle.cli.detail import Detail
 from rekindle.cli.pieces import heading, plain_lines, turn_pieces
@@ -33,8 +34,10 @@ from rekindle.export.as_acp import as_acp
 from rekindle.export.as_html import as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown
+from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.codex import TOOL as CODEX
+from rekindle.importers.opencode.session import Conversations
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.wire.envelope import decode, encode, members, peek, request_key, split_batch
@@ -154,6 +157,12 @@ def codex(data: bytes) -> None:
         check_any(CODEX, Path(folder) / CodexFile().name(), data)
 
 
+def opencode(data: bytes) -> None:
+    """Any records of OpenCode's can be imported."""
+    for talk in Conversations(opencode_lines.Lines(data), Notes()).talks():
+        entries_of(talk)
+
+
 def peers(data: bytes) -> None:
     """Both peers say what they like."""
     choices = Choices(data)
@@ -178,6 +187,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         bundle,
         claude,
         codex,
+        opencode,
         peers,
         script,
     )

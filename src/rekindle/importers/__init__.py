@@ -8,7 +8,11 @@ from importlib import import_module
 
 from rekindle.importers.base import Tool
 
-_MODULES = {"claude": "rekindle.importers.claude", "codex": "rekindle.importers.codex"}
+_MODULES = {
+    "claude": "rekindle.importers.claude",
+    "codex": "rekindle.importers.codex",
+    "opencode": "rekindle.importers.opencode",
+}
 """By the name of the tool, as it is typed."""
 
 NAMES = tuple(_MODULES)

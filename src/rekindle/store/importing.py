@@ -209,6 +209,9 @@ class Importer:
             with Driving(self._store, self._holder, arrived.id):
                 if not writing.finish(self._store):
                     return None
+        if talk.is_archived and how is How.NEW:
+            put_away = Archived(session_id=arrived.id, at_us=arrived.created_us)
+            self._store.write([put_away], sync=True)
         return Merged(how, arrived.id, writing.written)
 
     def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:

@@ -1,0 +1,69 @@
+"""Where OpenCode keeps its sessions: in a database, and before that in trees of files."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rekindle.importers.base import Found
+from rekindle.importers.opencode.database import is_database
+from rekindle.importers.opencode.rows import sessions_in
+from rekindle.importers.opencode.tree import (
+    files_in_projects,
+    files_in_storage,
+    found_file,
+    is_session_file,
+)
+
+_MOST_TRIES = 2
+
+
+def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
+    """Return where its sessions are, which is the same on all systems."""
+    told = environ.get("XDG_DATA_HOME")
+    data = (Path(told) if told else home / ".local" / "share") / "opencode"
+    named = environ.get("OPENCODE_DB")
+    if not named or named == ":memory:":
+        return [data]
+    database = data / named
+    return [data] if database in _databases(data) else [data, database]
+
+
+def find(path: Path, cwd: str | None) -> Iterator[Found]:
+    """Yield the sessions of a file or below a folder."""
+    if path.is_file():
+        if is_session_file(path):
+            yield found_file(path)
+        elif is_database(path):
+            yield from _in_database(path, cwd, set())
+        return
+    known: set[str] = set()
+    for database in _databases(path):
+        yield from _in_database(database, cwd, known)
+    storage = path if path.name == "storage" else path / "storage"
+    for files in (files_in_storage(storage), files_in_projects(path / "project")):
+        # What was taken over from one into the other is still in both.
+        here = {it.stem: it for it in files if it.stem not in known}
+        known |= here.keys()
+        yield from map(found_file, here.values())
+
+
+def _databases(folder: Path) -> list[Path]:
+    """Return its databases: there is one for each channel by which it is published."""
+    found = [folder / "opencode.db", *sorted(folder.glob("opencode-*.db"))]
+    return [it for it in found if it.is_file()]
+
+
+def _in_database(path: Path, cwd: str | None, known: set[str]) -> Iterator[Found]:
+    for _ in range(_MOST_TRIES):
+        try:
+            for found, session in sessions_in(path):
+                known.add(session.id)
+                if cwd is None or session.directory in {None, cwd}:
+                    yield found
+        except OSError:
+            # Perhaps somebody has just begun to write to it.
+            continue
+        return
+    # Whoever reads it is told why that cannot be; the others are read.
+    stat = path.stat()
+    stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
+    yield Found(path=path, stamp=stamp, size=0, updated_us=stat.st_mtime_ns // 1000)
