@@ -8,7 +8,7 @@ from importlib import import_module
 
 from rekindle.importers.base import Tool
 
-_MODULES = {"claude": "rekindle.importers.claude"}
+_MODULES = {"claude": "rekindle.importers.claude", "gemini": "rekindle.importers.gemini"}
 """By the name of the tool, as it is typed."""
 
 NAMES = tuple(_MODULES)
