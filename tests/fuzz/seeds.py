@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import gemini_files
 from exported import packed
 from recorded import answered, asked, opened, told
 from rekindle.model import Kind, Side
@@ -38,6 +39,9 @@ def corpus(target: str) -> list[bytes]:
             return [bytes([pair]) + _as_lines(script) for script in scripts() for pair in range(4)]
         case "bundle":
             return [_a_bundle()]
+        case "gemini":
+            made = (gemini_files.everything(), gemini_files.compacted(), gemini_files.gone_back())
+            return [*(it.data() for it in made), gemini_files.older().one_object()]
         case _:
             return [Random(seed).randbytes(2000) for seed in range(100)]
 

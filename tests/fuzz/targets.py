@@ -6,6 +6,8 @@ Used twice: as properties, in `make test`, and by a fuzzer that is led by covera
 import io
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Raw
 
@@ -14,6 +16,7 @@ from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
+from imported import entries_of, talks_of
 from recorded import NOW, answered, asked, opened, told
 from rekindle.cli.detail import Detail
 from rekindle.cli.pieces import heading, plain_lines, turn_pieces
@@ -28,6 +31,7 @@ from rekindle.export.as_acp import as_acp
 from rekindle.export.as_html import as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown
+from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.wire.envelope import decode, encode, members, peek, request_key, split_batch
@@ -135,6 +139,16 @@ def bundle(data: bytes) -> None:
         filled(data).close()
 
 
+def gemini(data: bytes) -> None:
+    """Any file of Gemini CLI's can be imported, and is told the same each time."""
+    suffix = "json" if data[:1] == b"{" and data[1:2].isspace() else "jsonl"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"session-2025-11-09T00-00-22222222.{suffix}"
+        path.write_bytes(data)
+        for talk in talks_of(GEMINI, path):
+            entries_of(talk)
+
+
 def peers(data: bytes) -> None:
     """Both peers say what they like."""
     choices = Choices(data)
@@ -149,7 +163,7 @@ def script(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     it.__name__: it
-    for it in (framing, envelope, record, documents, secrets, lines, bundle, peers, script)
+    for it in (framing, envelope, record, documents, secrets, lines, bundle, gemini, peers, script)
 }
 
 

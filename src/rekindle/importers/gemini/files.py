@@ -11,7 +11,8 @@ from heapq import merge
 from itertools import chain
 from pathlib import Path
 
-from msgspec import Struct
+import msgspec
+from msgspec import MsgspecError, Struct
 
 from rekindle.importers.gemini.records import Mark, read_mark
 from rekindle.importers.lines import LONGEST, Lines
@@ -92,7 +93,15 @@ class Records:
         if size > LONGEST:
             self.too_long += 1
         else:
-            yield b" ".join(held).rstrip(b"\r, ")
+            yield _compact(b" ".join(held).rstrip(b"\r, "))
+
+
+def _compact(record: bytes) -> bytes:
+    """Return a record as it would stand on a line: parts of it are passed on as they are."""
+    try:
+        return msgspec.json.format(record, indent=-1)
+    except (MsgspecError, RecursionError):
+        return record
 
 
 def _until_end(lines: Iterator[bytes]) -> Iterator[bytes]:

@@ -41,12 +41,14 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
             yield _found([path], is_child=True) if _is_child(path) else _found(siblings(path))
         return
     below = path / "tmp" if (path / "tmp").is_dir() else path
-    projects = _below(below) if below.name != _CHATS else []
-    for project in [below, *sorted(projects)]:
-        chats = project if project.name == _CHATS else project / _CHATS
-        if cwd is None or owner_of(project) in {None, cwd}:
+    is_one = below.name == _CHATS or (below / _CHATS).is_dir()
+    for folder in [below] if is_one else [below, *sorted(_below(below))]:
+        chats = folder if folder.name == _CHATS else folder / _CHATS
+        if not chats.is_dir():
             # What lies elsewhere may be anything.
-            yield from _of_folder(chats if chats.is_dir() else project, is_sure=chats.is_dir())
+            yield from _of_folder(folder, is_sure=False)
+        elif cwd is None or owner_of(chats.parent) in {None, cwd}:
+            yield from _of_folder(chats, is_sure=True)
 
 
 def _below(folder: Path) -> list[Path]:
@@ -109,6 +111,12 @@ def _is_child(path: Path) -> bool:
     return path.parent.parent.name == _CHATS
 
 
+def project_of(path: Path) -> Path | None:
+    """Return the folder of the project that a file is in, if it lies as the tool has it."""
+    chats = path.parent.parent if _is_child(path) else path.parent
+    return chats.parent if chats.name == _CHATS else None
+
+
 def session_id_of(path: Path) -> str:
     """Return the id of the session that a file is of."""
     found = _ID.search(_begin(path))
@@ -152,7 +160,6 @@ def _registered(project: Path) -> dict[str, str]:
 
 def owner_of(project: Path) -> str | None:
     """Return the path of the project that a folder is of, if that is said anywhere."""
-    project = project.parent if project.name == _CHATS else project
     told = _read(project / _OWNER).decode("utf-8", "replace").strip()
     if told:
         return told

@@ -20,6 +20,7 @@ from rekindle.importers.gemini.places import (
     named_in,
     owner_of,
     parent_of,
+    project_of,
 )
 from rekindle.importers.gemini.records import read_mark, read_message
 from rekindle.importers.telling import Teller
@@ -45,7 +46,9 @@ class SessionFiles:
         self._parent_id = parent_of(self._path)
         self._is_child = self._parent_id is not None or self._whole.is_sub_agents
         self._id = child_id(self._parent_id, self._path.stem) if self._parent_id else session_id
-        self._folder = self._find_folder()
+        project = project_of(self._path)
+        self._owner = owner_of(project) if project is not None else None
+        self._folder = self._owner or self._guess_folder(project)
         self._tips = self._whole.tips()
 
     def session(self) -> Talk | None:
@@ -86,14 +89,13 @@ class SessionFiles:
             origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
         )
 
-    def _find_folder(self) -> str | None:
-        """Return the project's folder, as far as anything tells it."""
-        chats = self._path.parent.parent if self._parent_id else self._path.parent
-        hashed = self._whole.project_hash
-        if (told := owner_of(chats)) is not None or hashed is None:
-            return told
-        candidates = (self._whole.directories, known_folders(chats.parent), named_in(self._path))
-        return inverted(hashed, chain.from_iterable(candidates))
+    def _guess_folder(self, project: Path | None) -> str | None:
+        """Return the project's folder where only its hash is on record, if anything names it."""
+        if self._whole.project_hash is None:
+            return None
+        known = known_folders(project) if project is not None else []
+        candidates = chain(self._whole.directories, known, named_in(self._path))
+        return inverted(self._whole.project_hash, candidates)
 
     def _teller_of(self, tip: int, name: str) -> Callable[[Tally], Generator[Entry]]:
         return partial(self._tell, self._whole.path_to(tip), f"{name} of {self._id}")
@@ -102,8 +104,9 @@ class SessionFiles:
         """Yield the entries of one conversation."""
         notes = self._notes.anew(name)
         teller = Teller(self._id, tally, self._whole.created_us)
+        # What was guessed may be known only of a file that has grown.
         conversation = Conversation(
-            teller, notes, self._folder, partial(child_id, self._parent_id or self._id)
+            teller, notes, self._owner, partial(child_id, self._parent_id or self._id)
         )
         every = [Records(file) for file in self._whole.files]
         last = self._last_of_object(wanted)
