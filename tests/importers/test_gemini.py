@@ -110,7 +110,7 @@ def test_files_of_one_session_that_grow_begin_with_what_was_told_before(tmp_path
              for it in files for line in it.read_bytes().split(b"\n")]  # fmt: skip
     now = ""
     times: list[str] = []
-    for name, record, _ in lines:
+    for _, record, _ in lines:
         now = "" if record.get("sessionId") and record.get("kind") else now
         told_at = record.get("timestamp") or record.get("startTime")
         now = max(now, told_at or record.get("$set", {}).get("lastUpdated") or "")

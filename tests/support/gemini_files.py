@@ -78,12 +78,12 @@ class GeminiFile:
         return self.add("gemini", words, thoughts=told, tokens=tokens, model="gemini-2.5-flash")
 
     def call(
-        self, name: str, args: object, output: str = "", display: object = None, **fields: Any
+        self, name: str, args: object, output: str = "", display: object = None, **fields: object
     ) -> str:  # fmt: skip
         """Write a call that is done, in a message of its own, or in one that has more of them."""
         self.number += 1
         call_id = f"{name}_{self.number}"
-        into = fields.pop("into", None)
+        into = str(fields.pop("into", ""))
         key = "error" if fields.get("status") == "error" else "output"
         result = [{"functionResponse": {"id": call_id, "name": name, "response": {key: output}}}]
         call = {
@@ -91,7 +91,7 @@ class GeminiFile:
             "timestamp": self.time(), "resultDisplay": display, "description": f"Does {name}",
             "displayName": name.title(), "renderOutputAsMarkdown": True, **fields,
         }  # fmt: skip
-        if into is None:
+        if not into:
             message = self.make(
                 "gemini", "", thoughts=[], model="gemini-2.5-flash", toolCalls=[call]
             )

@@ -93,7 +93,7 @@ class SessionFiles:
         """Return the project's folder where only its hash is on record, if anything names it."""
         if self._whole.project_hash is None:
             return None
-        known = known_folders(project) if project is not None else []
+        known = known_folders(project) if project is not None else iter(())
         candidates = chain(self._whole.directories, known, named_in(self._path))
         return inverted(self._whole.project_hash, candidates)
 
