@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+import claude_files
 import gemini_files
 from exported import packed
 from recorded import answered, asked, opened, told
@@ -41,7 +42,11 @@ def corpus(target: str) -> list[bytes]:
             return [_a_bundle()]
         case "gemini":
             made = (gemini_files.everything(), gemini_files.compacted(), gemini_files.gone_back())
-            return [*(it.data() for it in made), gemini_files.older().one_object()]
+            return [it.data() for it in made]
+        case "gemini_object":
+            return [gemini_files.older().one_object()]
+        case "claude":
+            return [claude_files.everything().data(), claude_files.forked().data()]
         case _:
             return [Random(seed).randbytes(2000) for seed in range(100)]
 

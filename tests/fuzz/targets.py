@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Raw
 
+from claude_files import SESSION
 from exported import filled, taken
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
-from imported import entries_of, talks_of
+from imported import check_any, entries_of, talks_of
 from recorded import NOW, answered, asked, opened, told
 from rekindle.cli.detail import Detail
 from rekindle.cli.pieces import heading, plain_lines, turn_pieces
@@ -31,6 +32,7 @@ from rekindle.export.as_acp import as_acp
 from rekindle.export.as_html import as_html
 from rekindle.export.as_json import as_json
 from rekindle.export.as_markdown import as_markdown
+from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
@@ -139,11 +141,22 @@ def bundle(data: bytes) -> None:
         filled(data).close()
 
 
-def gemini(data: bytes) -> None:
-    """Any file of Gemini CLI's can be imported, and is told the same each time."""
-    suffix = "json" if data[:1] == b"{" and data[1:2].isspace() else "jsonl"
+def claude(data: bytes) -> None:
+    """Any file of Claude Code's can be imported, and nothing that was in it is lost."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / f"session-2025-11-09T00-00-22222222.{suffix}"
+        check_any(CLAUDE, Path(folder) / f"{SESSION}.jsonl", data)
+
+
+def gemini(data: bytes) -> None:
+    """Any file of Gemini CLI's can be imported, and nothing that was in it is lost."""
+    with TemporaryDirectory() as folder:
+        check_any(GEMINI, Path(folder) / "session-2025-11-09T00-00-22222222.jsonl", data)
+
+
+def gemini_object(data: bytes) -> None:
+    """So can any of its older ones; when more is written, all of such a file is written anew."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "session-2025-11-09T00-00-22222222.json"
         path.write_bytes(data)
         for talk in talks_of(GEMINI, path):
             entries_of(talk)
@@ -163,7 +176,20 @@ def script(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     it.__name__: it
-    for it in (framing, envelope, record, documents, secrets, lines, bundle, gemini, peers, script)
+    for it in (
+        framing,
+        envelope,
+        record,
+        documents,
+        secrets,
+        lines,
+        bundle,
+        claude,
+        gemini,
+        gemini_object,
+        peers,
+        script,
+    )
 }
 
 

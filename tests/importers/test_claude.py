@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from claude_files import SESSION, ClaudeFile, everything, said
+from claude_files import SESSION, ClaudeFile, everything, forked, said
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
 from rekindle.core.items import Message, Role, ToolCall
 from rekindle.core.transcript import fold
@@ -15,22 +15,6 @@ from rekindle.importers.base import Notes, Talk
 from rekindle.importers.claude import TOOL
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-def forked() -> ClaudeFile:
-    """Return a session that was taken up again in its midst, and with a turn that was retried."""
-    it = ClaudeFile()
-    it.turn(1)
-    above = it.last
-    it.user("This way")
-    it.agent("msg_a", said("Going this way"), "end_turn")
-    it.user("Further this way")
-    it.user("That way", parent=above)
-    prompt = it.last
-    it.agent("msg_b", said("Going th"))
-    it.agent("msg_c", said("Going that way"), "end_turn", prompt)
-    it.turn(2)
-    return it
 
 
 def sub_agents(home: Path) -> Path:

@@ -226,3 +226,19 @@ def _go_on(it: ClaudeFile) -> None:
     it.put({"type": "custom-title", "customTitle": "My own", "sessionId": SESSION})
     it.put({"type": "pr-link", "prNumber": 1})
     it.put({"type": "from-the-future", "x": 1})
+
+
+def forked() -> ClaudeFile:
+    """Return a session that was taken up again in its midst, and with a turn that was retried."""
+    it = ClaudeFile()
+    it.turn(1)
+    above = it.last
+    it.user("This way")
+    it.agent("msg_a", said("Going this way"), "end_turn")
+    it.user("Further this way")
+    it.user("That way", parent=above)
+    prompt = it.last
+    it.agent("msg_b", said("Going th"))
+    it.agent("msg_c", said("Going that way"), "end_turn", prompt)
+    it.turn(2)
+    return it

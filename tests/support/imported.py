@@ -4,11 +4,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from gathered import Run, everything
 from rekindle.core.items import Message
+from rekindle.core.replay import as_line, replay
 from rekindle.core.times import in_utc
 from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk, Tally, Tool
-from rekindle.model import Entry, Kind, Side
+from rekindle.model import Entry, Kind, Session, Side
+from rekindle.store.memory import MemoryStore
 from rekindle.wire.envelope import members
 
 
@@ -57,6 +60,31 @@ def check_growth(tool: Tool, path: Path, lines: Sequence[bytes]) -> None:
         entries = entries_of(talks[0]) if talks else []
         assert entries[: len(before)] == before, f"after line {count}"
         before = settled_of(talks[0]) if talks else []
+
+
+def check_any(tool: Tool, path: Path, data: bytes) -> None:
+    """See that any bytes can be imported, once, and with nothing lost when there are more."""
+    store = MemoryStore()
+    path.write_bytes(data[: data.rfind(b"\n", 0, len(data) // 2) + 1])
+    assert Run(store, path, tool).report.failed == {}
+    before = [entries[: _settled(session)] for session, _, entries in everything(store)]
+    path.write_bytes(data)
+    for talk in talks_of(tool, path):
+        entries_of(talk)
+    path.touch()
+    assert Run(store, path, tool).report.failed == {}
+    now = [entries for _, _, entries in everything(store)]
+    assert all(any(it[: len(had)] == had for it in now) for had in before)
+    for entries in now:
+        for update in replay(fold(entries), title="x"):
+            assert members(as_line("s", update)) is not None
+    path.touch()
+    assert Run(store, path, tool).hows == []
+    assert [entries for _, _, entries in everything(store)] == now
+
+
+def _settled(session: Session) -> int:
+    return session.origin.settled if session.origin is not None else session.last_seq
 
 
 def written_down(tool: Tool, path: Path, hide: str) -> str:

@@ -19,9 +19,7 @@ from rekindle.cli.bundles import STDIN, is_bundle, take_bundle
 from rekindle.cli.reading import add_store_option
 from rekindle.cli.words import one_line
 from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import NAMES
-
-_ALL = "all"
+from rekindle.importers import ALL, NAMES
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Import."""
     source: str = arguments.source
-    if source in {*NAMES, _ALL}:
-        return _take_tools(arguments, NAMES if source == _ALL else (source,), None)
+    if source in {*NAMES, ALL}:
+        return _take_tools(arguments, NAMES if source == ALL else (source,), None)
     path = Path(source)
     if source != STDIN and (path.is_dir() or not is_bundle(path)):
         names = _tools_that_know(path)

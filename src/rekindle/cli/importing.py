@@ -15,16 +15,16 @@ from rekindle.cli.bundles import described, holder, tell
 from rekindle.cli.changing import now_us
 from rekindle.cli.progress import Bar
 from rekindle.cli.project import spellings
-from rekindle.cli.reading import open_for_reading
 from rekindle.cli.terminal import is_terminal
 from rekindle.cli.words import one_line, print_json, printable, several
 from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import tool_named
+from rekindle.importers import ALL, tool_named
 from rekindle.importers.base import Found, Tool
 from rekindle.store.base import Store
 from rekindle.store.gathering import Gatherer, Report, Taken, Wanted
 from rekindle.store.importing import Importer
-from rekindle.store.location import locate, open_store
+from rekindle.store.location import is_there, locate, open_store
+from rekindle.store.memory import MemoryStore
 from rekindle.store.merging import How, Merged
 
 _TICK = 1.0
@@ -64,7 +64,7 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
         since_us=arguments.since or 0,
     )
     sources = [_source(tool_named(name), path, wanted) for name in names]
-    if len(sources) == 1 and not sources[0].paths:
+    if arguments.source != ALL and not sources[0].paths:
         tool = sources[0].tool
         looked = " or ".join(str(it) for it in tool.folders(os.environ, Path.home()))
         raise NothingToImport(f"{tool.title} has no sessions here: there is no folder {looked}")
@@ -86,12 +86,12 @@ def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
 
 @contextmanager
 def _store(arguments: argparse.Namespace) -> Generator[Store]:
-    if arguments.dry_run:
-        with open_for_reading(arguments.store) as store:
-            yield store
-    else:
-        with open_store(locate(arguments.store)) as store:
-            yield store
+    path = locate(arguments.store)
+    if arguments.dry_run and not is_there(path):
+        yield MemoryStore()
+        return
+    with open_store(path, create=not arguments.dry_run) as store:
+        yield store
 
 
 def _look(sources: list[_Source]) -> _Look:
@@ -99,7 +99,7 @@ def _look(sources: list[_Source]) -> _Look:
     for source in sources:
         report = Report(tool=source.tool.name)
         # Of a tool that is not here, nothing has to be said.
-        if source.paths or len(sources) == 1:
+        if source.paths:
             look.reports.append(report)
         for path in source.paths:
             found = source.gatherer.look(path, report, now_us())
@@ -158,7 +158,7 @@ def _summarise(report: Report, *, is_dry: bool) -> None:
     became = f": {', '.join(counts)}" if counts else ""
     would = " (nothing was changed)" if is_dry else ""
     print(f"{title}: {found}{children}{became}{would}", file=sys.stderr)
-    for reason, count in report.skipped.most_common():
+    for reason, count in sorted(report.skipped.items(), key=lambda it: (-it[1], it[0])):
         print(f"  passed over: {count:,} of this: {one_line(reason)}", file=sys.stderr)
     for place, why in report.failed.items():
         print(f"rekindle: {one_line(place)}: {printable(why)}", file=sys.stderr)
@@ -187,6 +187,7 @@ def _watch(sources: list[_Source], arguments: argparse.Namespace) -> None:
     """Import what changes, until somebody interrupts."""
     if not arguments.json:
         print("rekindle: watching; Ctrl-C ends it", file=sys.stderr)
+    sys.stdout.flush()
     try:
         while True:
             begun = time.monotonic()

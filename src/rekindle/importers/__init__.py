@@ -12,13 +12,10 @@ _MODULES = {"claude": "rekindle.importers.claude", "gemini": "rekindle.importers
 """By the name of the tool, as it is typed."""
 
 NAMES = tuple(_MODULES)
+ALL = "all"
+"""In the place of a name: every tool."""
 
 
 def tool_named(name: str) -> Tool:
     """Return a tool by its name."""
     return import_module(_MODULES[name]).TOOL
-
-
-def every_tool() -> list[Tool]:
-    """Return all tools."""
-    return [tool_named(name) for name in NAMES]

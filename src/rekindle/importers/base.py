@@ -59,6 +59,8 @@ class Talk(Struct, frozen=True, kw_only=True):
     """The folder that it belongs to, even if the session is not to be listed by it."""
     is_aside: bool = False
     """Whether the tool itself would not show it: a branch that was left for another."""
+    stamp: str = ""
+    """Of such a branch: another one whenever it may have changed. Then it need not be told."""
 
 
 class Notes:

@@ -119,25 +119,27 @@ class Gatherer:
         self, found: Found, notes: Notes, importer: Importer, report: Report, now_us: int
     ) -> list[Taken]:
         taken: list[tuple[Talk, Merged]] = []
+        asides: list[Talk] = []
         for read in self._tool.read(found, notes):
             talk = self._placed(read, found)
-            if not taken:
-                if not self._wanted.is_of(talk.folder):
-                    break
-                taken.append((talk, importer.take(talk, now_us)))
-            elif talk.is_aside and importer.is_imported(taken[0][1]):
-                taken.append((talk, importer.take_aside(talk, taken[0][0], now_us)))
-            elif not talk.is_aside:
+            if not taken and not self._wanted.is_of(talk.folder):
+                break
+            if talk.is_aside:
+                asides.append(talk)
+            else:
                 taken.append((talk, importer.take(talk, now_us)))
             if taken[0][1].how is How.DELETED:
                 break
+        if asides and taken and importer.is_imported(taken[0][1]):
+            merged = importer.take_asides(asides, taken[0][0], now_us)
+            taken += zip(asides, merged, strict=True)
         if not taken:
             # Empty, or of another project: it has to be read again only when it has changed.
             self._known[found.place] = (found.stamp, "")
             return []
         main, first = taken[0]
         self._known[found.place] = (found.stamp, main.folder)
-        importer.stamp(first.session_id, found.place, found.stamp, now_us)
+        importer.stamp(first.session_id, found.stamp, now_us, found.place)
         _count(report, found)
         news = [_taken(talk, merged) for talk, merged in taken if merged.how in _NEWS]
         is_only_beside = first.how is How.UNCHANGED and news

@@ -14,7 +14,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rekindle.errors import SessionNotFound, StoreUnavailable
+from rekindle.errors import StoreUnavailable
 from rekindle.importers.base import Talk, Tally
 from rekindle.model import (
     NOBODY,
@@ -24,7 +24,6 @@ from rekindle.model import (
     Change,
     Cut,
     Entry,
-    Forked,
     Holder,
     Imported,
     Kind,
@@ -32,9 +31,9 @@ from rekindle.model import (
     Page,
     Session,
     Tallied,
-    Titled,
     TitleSource,
 )
+from rekindle.store.asides import Asides, is_its_own, session_or_none
 from rekindle.store.base import Store
 from rekindle.store.merging import (
     Compared,
@@ -67,6 +66,7 @@ class Importer:
         self._undelete = undelete
         self._only_looks = only_looks
         self._commands: dict[str, tuple[str, ...]] = {}
+        self._asides = Asides(store)
 
     def take(self, talk: Talk, at_us: int) -> Merged:
         """Take in a session, as far as it is not here. Raises SessionInUse, StoreUnavailable."""
@@ -78,14 +78,14 @@ class Importer:
             is_branch = target != arrived.id
             wanted = as_branch(arrived, target, parent) if is_branch else arrived
             attempt = replace(talk, arrived=wanted)
-            known = self._session(target)
+            known = session_or_none(self._store, target)
             if known is None:
                 merged = self._make(attempt, How.BRANCHED if is_branch else How.NEW)
             elif self._is_deleted(target):
                 return Merged(How.DELETED, target)
             else:
                 found = compare(self._store.read(target), talk.tell(Tally()))
-                if found.theirs is not None and found.do_part and not _is_its_own(known, arrived):
+                if found.theirs is not None and found.do_part and not is_its_own(known, arrived):
                     if self._was_asked_here(known, talk, found.common):
                         return self._unchanged(known, attempt, at_us)
                     target, parent = branch_id(arrived.id, found.theirs), target
@@ -95,47 +95,56 @@ class Importer:
                 return merged
         raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
 
-    def take_aside(self, talk: Talk, main: Talk, at_us: int) -> Merged:
-        """Take in a branch that the tool has left for another one, and put it away."""
+    def take_asides(self, talks: list[Talk], main: Talk, at_us: int) -> list[Merged]:
+        """Take in the branches that the tool has left for another one, and put them away."""
         main_id = self._known_as(main.arrived)
-        found = compare(main.tell(Tally()), talk.tell(Tally()))
-        if found.theirs is None:
+        stamps = {talk.stamp for talk in talks}
+        return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in talks]
+
+    def _take_aside(
+        self, talk: Talk, main: Talk, main_id: str, stamps: set[str], at_us: int
+    ) -> Merged:
+        own = self._asides.name_of(talk, main, main_id, stamps)
+        if own is None:
             return Merged(How.UNCHANGED, main_id)
-        own = branch_id(main_id, found.theirs)
-        is_new = self._session(own) is None
+        is_new = session_or_none(self._store, own) is None
         merged = self.take(replace(talk, arrived=as_branch(talk.arrived, own, main_id)), at_us)
         if is_new and not self._only_looks:
-            self._store.write([Archived(session_id=merged.session_id, at_us=at_us)], sync=True)
+            self._store.write([Archived(session_id=own, at_us=at_us)], sync=True)
+            self._asides.add(own, main_id)
+        self.stamp(own, talk.stamp, at_us)
         return merged
 
     def is_imported(self, merged: Merged) -> bool:
         """Tell whether a session is from a file, and not one that was recorded here."""
-        known = self._session(merged.session_id)
+        known = session_or_none(self._store, merged.session_id)
         return known is None or known.is_imported
 
-    def stamp(self, session_id: str, place: str, stamp: str, at_us: int) -> None:
-        """Note how the file looked that a session is from: so it need not be read again."""
-        known = self._session(session_id)
+    def stamp(self, session_id: str, stamp: str, at_us: int, place: str | None = None) -> None:
+        """Note how it looked what a session is from: so it need not be read again.
+
+        If it says now that it is in another `place`, nothing is noted.
+        """
+        known = session_or_none(self._store, session_id)
         origin = known.origin if known is not None else None
-        if origin is not None and origin.path == place and not self._only_looks:
+        if self._only_looks or origin is None or origin.path != (place or origin.path):
+            return
+        if origin.stamp != stamp:
             origin = replace(origin, stamp=stamp)
             self._store.write([Imported(session_id=session_id, at_us=at_us, origin=origin)])
 
     # -- what is here already -----------------------------------------------------------
 
-    def _session(self, session_id: str) -> Session | None:
-        try:
-            return self._store.session(session_id)
-        except SessionNotFound:
-            return None
-
     def _is_deleted(self, session_id: str) -> bool:
-        known = self._session(session_id)
+        known = session_or_none(self._store, session_id)
         return known is not None and known.deleted_us is not None and not self._undelete
 
     def _known_as(self, arrived: Arrived) -> str:
         """Return what the session is called here that the tool's agent has under this id."""
-        if arrived.agent_session_id == NOBODY or self._session(arrived.id) is not None:
+        if (
+            arrived.agent_session_id == NOBODY
+            or session_or_none(self._store, arrived.id) is not None
+        ):
             return arrived.id
         return self._store.known_to_agent_as(arrived.agent_session_id) or arrived.id
 
@@ -225,7 +234,7 @@ class Importer:
         ]
         with Driving(self._store, self._holder, known.id):
             if found.ours is not None:
-                self._keep_aside(known, talk, found.ours, at_us)
+                self._asides.keep(known, arrived, found.ours, at_us)
                 first.append(Cut(session_id=known.id, at_us=at_us, until_seq=found.common))
             count = Tallied(
                 session_id=known.id, at_us=at_us, turns=-known.turns, messages=-known.messages
@@ -236,30 +245,6 @@ class Importer:
                     return None
         how = How.NEW if known.last_seq == 0 else How.EXTENDED
         return Merged(how, known.id, writing.written)
-
-    def _keep_aside(self, known: Session, talk: Talk, parts_with: Entry, at_us: int) -> None:
-        """Keep what the file does not say any more, but for what was only assumed of its end."""
-        origin, arrived = known.origin, talk.arrived
-        if origin is None or arrived.origin is None or parts_with.seq > origin.settled:
-            return
-        own = branch_id(known.id, parts_with)
-        # Another version of the importer makes other entries of the same.
-        if origin.version != arrived.origin.version or self._session(own) is not None:
-            return
-        then_us = known.updated_us
-        kept = as_branch(replace(arrived, titles=self._store.titles(known.id)), own, known.id)
-        self._store.write(
-            [
-                Forked(session_id=own, at_us=then_us, parent_id=known.id, until_seq=known.last_seq),
-                # The first title that is made of a prompt stays, unless it is taken back.
-                Titled(session_id=own, at_us=then_us, source=TitleSource.PROMPT, title=None),
-                *titled(kept, kept.titles),
-                Tallied(session_id=own, at_us=then_us, turns=known.turns, messages=known.messages),
-                Imported(session_id=own, at_us=then_us, origin=replace(origin, stamp="")),
-                Archived(session_id=own, at_us=at_us),
-            ],
-            sync=True,
-        )
 
     def _unchanged(self, known: Session, talk: Talk, at_us: int) -> Merged:
         """Note that there is nothing new, and what the tool calls the session now."""
@@ -276,7 +261,7 @@ class Importer:
             origin = replace(ours, sha256=theirs.sha256)
             if origin != known.origin:
                 changes.append(Imported(session_id=known.id, at_us=at_us, origin=origin))
-        if _is_its_own(known, arrived):
+        if is_its_own(known, arrived):
             has = self._store.titles(known.id)
             news = {by: it for by, it in _of_the_tool(arrived).items() if has.get(by) != it}
             changes += titled(arrived, news)
@@ -337,17 +322,9 @@ class _Writing:
         self.is_done = True
 
 
-def _is_its_own(known: Session, arrived: Arrived) -> bool:
-    """Tell whether all that a session has is from this very file."""
-    ours, theirs = known.origin, arrived.origin
-    if ours is None or theirs is None or ours.entries != known.last_seq:
-        return False
-    return (ours.tool, ours.path) == (theirs.tool, theirs.path)
-
-
 def _was_assumed(known: Session, arrived: Arrived, found: Compared) -> bool:
     """Tell whether a session has only more than the file by what was assumed of the file's end."""
-    if known.origin is None or found.ours is None or not _is_its_own(known, arrived):
+    if known.origin is None or found.ours is None or not is_its_own(known, arrived):
         return False
     return found.ours.seq > known.origin.settled
 

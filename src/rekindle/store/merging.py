@@ -38,8 +38,10 @@ from rekindle.store.base import Store
 Read = Callable[[int], Iterator[Entry]]
 """Reads the entries of what came that are after a seq; may be asked for more than once."""
 
+BRANCH_MARK = "~"
+"""Stands in a branch's id after that of the session that it is of."""
 _FORK = " (fork)"
-_BRANCH = re.compile(r"(.+)~[0-9a-f]{12}", re.DOTALL)
+_BRANCH = re.compile(rf"(.+){BRANCH_MARK}[0-9a-f]{{12}}", re.DOTALL)
 _MOST_TRIES = 100
 _LINES_A_STRETCH = 512
 _BYTES_A_STRETCH = 128 * 1024
@@ -262,7 +264,12 @@ def compare(ours: Iterator[Entry], theirs: Iterator[Entry]) -> Compared:
 def branch_id(session_id: str, parts_with: Entry) -> str:
     """Return the id of a branch, by the entry with which it begins to be one."""
     place = f"{parts_with.seq} {parts_with.side} {parts_with.kind} {parts_with.at_us} ".encode()
-    return f"{session_id}~{hashlib.sha256(place + parts_with.line).hexdigest()[:12]}"
+    return branch_name(session_id, hashlib.sha256(place + parts_with.line).digest())
+
+
+def branch_name(session_id: str, checksum: bytes) -> str:
+    """Return the id of a branch."""
+    return f"{session_id}{BRANCH_MARK}{checksum.hex()[:12]}"
 
 
 def as_branch(arrived: Arrived, branch_id: str, parent_id: str | None) -> Arrived:

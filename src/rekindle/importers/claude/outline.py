@@ -40,6 +40,7 @@ _QUIET = frozenset(
 _MESSAGES_REMEMBERED = 256
 _TITLES_REMEMBERED = 100
 _FIRST_RECORDS = 10
+_FARTHEST = 1_000
 _LINES_A_NOTE = 4096
 
 
@@ -62,6 +63,8 @@ class Outline:
         """The unit of each line; -n is that of the n-th sub-agent. Of ROOT nothing is told."""
         self.before = array("i", [ROOT])
         """The unit before each unit."""
+        self.ends = array("i", [-1])
+        """The last line of each unit that has something of the conversation in it, or -1."""
         self.last = ROOT
         """The unit of what was said last."""
         self.sides: list[Side] = []
@@ -81,14 +84,38 @@ class Outline:
             unit = self.before[unit]
         return path
 
+    def is_before_last(self, unit: int) -> bool:
+        """Tell whether a unit is before what was said last, if that is not very far away."""
+        later = self.last
+        for _ in range(_FARTHEST):
+            if later <= unit:
+                break
+            later = self.before[later]
+        return later == unit
+
     def tips(self) -> list[int]:
         """Return the units with which branches end, the latest first."""
         is_tip = bytearray(b"\1" * len(self.before))
         for unit in self.before:
             is_tip[unit] = 0
-        is_tip[ROOT] = is_tip[self.last] = 0
         path = self.path_to(self.last)
-        return [unit for unit in range(len(is_tip) - 1, 0, -1) if is_tip[unit] and not path[unit]]
+        path[ROOT] = 1
+        tips: dict[int, None] = {}
+        for leaf in range(len(is_tip) - 1, 0, -1):
+            unit = leaf if is_tip[leaf] else ROOT
+            while not path[unit] and self.ends[unit] < 0:
+                unit = self.before[unit]
+            if not path[unit]:
+                tips[unit] = None
+        return list(tips)
+
+    def end_of(self, unit: int) -> int:
+        """Return the last line of the branch that ends with a unit."""
+        end = -1
+        while unit != ROOT:
+            end = max(end, self.ends[unit])
+            unit = self.before[unit]
+        return end
 
 
 def outline(path: Path, notes: Notes, *, is_agents: bool = False) -> Outline:
@@ -149,9 +176,15 @@ class _Survey:
         else:
             unit = self._latest = self._place(mark)
             self._last_uuid = mark.uuid
-            if mark.type in _SPOKEN:
+            # A result that comes late does not take the conversation back.
+            if mark.type in _SPOKEN and not self.found.is_before_last(unit):
                 self.found.last = unit
-        self.found.units.append(unit if is_told(mark) else ROOT)
+        if not is_told(mark):
+            self.found.units.append(ROOT)
+        else:
+            if unit > ROOT:
+                self.found.ends[unit] = len(self.found.units)
+            self.found.units.append(unit)
         if mark.uuid is not None:
             self._uuids.add(mark.uuid, unit)
 
@@ -189,6 +222,7 @@ class _Survey:
 
     def _unit_after(self, before: int) -> int:
         self.found.before.append(before)
+        self.found.ends.append(-1)
         return len(self.found.before) - 1
 
     def _side(self, mark: Mark, begin: int, end: int) -> int:

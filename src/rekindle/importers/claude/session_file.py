@@ -106,7 +106,11 @@ class SessionFile:
         arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in tips[:most]:
             tell = partial(self._tell, self._branch_to(tip), name=f"branch {tip}")
-            yield Talk(arrived=arrived, tell=tell, folder=session.folder, is_aside=True)
+            # Whatever is added to it has its own line.
+            stamp = f"{tip}-{self._whole.end_of(tip)}"
+            yield Talk(
+                arrived=arrived, tell=tell, folder=session.folder, is_aside=True, stamp=stamp
+            )
         self._notes.skip("a branch is left out, because there are many", len(tips[most:]))
 
     def sub_agents(self) -> Iterator[Talk]:

@@ -68,7 +68,11 @@ class SessionFiles:
         arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in self._tips[:most]:
             tell = self._teller_of(tip, f"branch {tip}")
-            yield Talk(arrived=arrived, tell=tell, folder=session.folder, is_aside=True)
+            # Nothing is ever added to what was gone back from.
+            stamp = f"{tip} of {len(self._whole.files)}"
+            yield Talk(
+                arrived=arrived, tell=tell, folder=session.folder, is_aside=True, stamp=stamp
+            )
         self._notes.skip("a branch is left out, because there are many", len(self._tips[most:]))
 
     def _arrived(self, prompts: list[str]) -> Arrived:

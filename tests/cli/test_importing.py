@@ -1,0 +1,251 @@
+"""`rekindle import` of other tools' sessions, as a person and as a script use it."""
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acp import PATIENCE, REKINDLE
+from claude_files import CWD, SESSION, ClaudeFile, everything
+from rekindle.model import Holder, Page
+from rekindle.store.sqlite import SqliteStore
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
+OTHER = SESSION.replace("1", "2")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home with two sessions, of two projects."""
+    for session, cwd in ((SESSION, CWD), (OTHER, "/home/user/other")):
+        it = ClaudeFile(session, cwd)
+        it.turn(1)
+        it.write(tmp_path)
+    return tmp_path
+
+
+def environ(home: Path) -> dict[str, str]:
+    path = os.environ["PATH"]
+    return {"HOME": str(home), "PATH": path, "REKINDLE_STORE": str(home / "s.db")}
+
+
+def cli(home: Path, *words: str | Path) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*REKINDLE, "import", *words],
+        env=environ(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def rows(printed: str) -> list[list[str]]:
+    return sorted(line.split("\t") for line in printed.splitlines())
+
+
+def stored(home: Path) -> set[str]:
+    with SqliteStore(home / "s.db", create=False) as store:
+        return {it.id for it in store.sessions(Page(with_archived=True, with_strays=True))}
+
+
+@pytest.mark.parametrize("source", ["claude", "all"])
+def test_a_tools_sessions_are_imported_and_told(home: Path, source: str) -> None:
+    code, out, said = cli(home, source)
+    assert (code, said) == (0, "Claude Code: 2 sessions: 2 new\n")
+    assert rows(out) == [["new", SESSION, "3", "Question 1"], ["new", OTHER, "3", "Question 1"]]
+    assert cli(home, source) == (0, "", "Claude Code: 2 sessions: 2 unchanged\n")
+
+
+def test_what_is_passed_over_is_told(home: Path) -> None:
+    path = everything().write(home)
+    path.write_bytes(path.read_bytes() + b"torn\n{")
+    child = path.with_suffix("") / "subagents" / "agent-a.jsonl"
+    child.parent.mkdir(parents=True)
+    helper = ClaudeFile(isSidechain=True)
+    helper.turn(1)
+    child.write_bytes(helper.data())
+    code, _, said = cli(home, "claude")
+    assert code == 0
+    assert said.splitlines() == [
+        "Claude Code: 2 sessions and 1 of sub-agents: 3 new",
+        "  passed over: 1 of this: a line is no JSON",
+        "  passed over: 1 of this: a record of unknown type: from-the-future",
+        "  passed over: 1 of this: an output that was in a file of its own is gone",
+        "  passed over: 1 of this: the last line is cut off",
+    ]
+
+
+def test_a_dry_run_tells_and_makes_nothing(home: Path) -> None:
+    code, out, said = cli(home, "claude", "--dry-run")
+    assert (code, said) == (0, "Claude Code: 2 sessions: 2 new (nothing was changed)\n")
+    assert len(rows(out)) == 2
+    assert not (home / "s.db").exists()
+    cli(home, "claude")
+    assert "2 unchanged" in cli(home, "claude", "--dry-run")[2]
+
+
+def test_only_those_of_a_project_or_changed_lately(home: Path) -> None:
+    old = ClaudeFile(OTHER, "/home/user/other").path(home)
+    os.utime(old, (0, 0))
+    assert [row[1] for row in rows(cli(home, "claude", "--since", "3d")[1])] == [SESSION]
+    assert cli(home, "claude", "--cwd", "/home/user/other")[2] == "Claude Code: 1 session: 1 new\n"
+    again = cli(home, "claude", "--cwd", CWD)
+    assert again == (0, "", "Claude Code: 1 session: 1 unchanged\n")
+    assert cli(home, "claude", "--cwd", "/home/user-other")[2] == "Claude Code: 0 sessions\n"
+
+
+def test_another_project_whose_folder_is_called_the_same_is_another(home: Path) -> None:
+    it = ClaudeFile(OTHER, "/home/user-project")
+    it.turn(1)
+    assert it.write(home).parent == ClaudeFile().path(home).parent
+    assert [row[1] for row in rows(cli(home, "claude", "--cwd", CWD)[1])] == [SESSION]
+
+
+def test_a_file_or_a_folder_is_imported_wherever_it_is(home: Path, tmp_path: Path) -> None:
+    path = ClaudeFile().path(home)
+    moved = tmp_path / "elsewhere" / "talk.jsonl"
+    moved.parent.mkdir()
+    path.rename(moved)
+    assert [row[1] for row in rows(cli(home, moved)[1])] == [SESSION]
+    assert cli(home, "elsewhere") == (0, "", "Claude Code: 1 session: 1 unchanged\n")
+    assert [row[1] for row in rows(cli(home, home / ".claude")[1])] == [OTHER]
+
+
+def test_what_nobody_knows_is_refused(home: Path) -> None:
+    (home / "x.jsonl").write_text('{"a":1}\n')
+    code, _, said = cli(home, "x.jsonl")
+    assert code == 1
+    assert said.startswith("rekindle: x.jsonl: it is no bundle, and no session of claude")
+    (home / "empty").mkdir()
+    assert cli(home, "empty")[2] == "rekindle: empty: there is nothing in it that can be imported\n"
+    assert "No such file" in cli(home, "nowhere")[2]
+    assert not (home / "s.db").exists()
+
+
+def test_a_tool_that_is_not_here_is_named_with_where_it_would_be(tmp_path: Path) -> None:
+    code, _, said = cli(tmp_path, "claude")
+    assert code == 1
+    assert f"Claude Code has no sessions here: there is no folder {tmp_path}/.claude" in said
+    assert cli(tmp_path, "all")[::2] == (0, "rekindle: none of the tools has sessions here\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("-", "--watch"), "are for sessions of other tools"),
+        (("claude", "--watch", "--dry-run"), "do not go together"),
+        (("claude", "--since", "soon"), "not a time"),
+    ],
+)
+def test_wrong_usage_ends_with_2(home: Path, words: tuple[str, ...], complaint: str) -> None:
+    code, _, said = cli(home, *words)
+    assert (code, complaint in said) == (2, True)
+
+
+def test_one_that_cannot_be_read_keeps_no_other_out(home: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("nothing is unreadable to root")
+    ClaudeFile().path(home).chmod(0)
+    code, out, said = cli(home, "claude")
+    assert (code, len(rows(out))) == (1, 1)
+    assert "Permission denied" in said
+
+
+def test_json_is_as_documented(home: Path) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    shown = re.search(r"## `rekindle import --json`.*?```json\n(.*?)```", text, re.DOTALL)
+    assert shown is not None
+    expected: dict[str, Any] = json.loads(shown[1])
+    printed = json.loads(cli(home, "claude", "--json")[1])
+    assert list(printed) == list(expected)
+    assert list(printed["tools"][0]) == list(expected["tools"][0])
+    assert list(printed["sessions"][0]) == list(expected["sessions"][0])
+    assert printed["tools"][0]["new"] == 2
+
+
+# -- watching ------------------------------------------------------------------------------------
+
+
+class Watcher:
+    """A process that watches; every wait for a line of it is bounded."""
+
+    def __init__(self, home: Path, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [*REKINDLE, "import", "claude", "--watch", *words],
+            env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def until(self, begin: str) -> str:
+        """Return the next line that begins so."""
+        while not (line := self._lines.get(timeout=PATIENCE)).startswith(begin):
+            assert line, f"it ended before it said {begin!r}"
+        return line
+
+    def end(self) -> tuple[int, str]:
+        """Interrupt it; return its exit code, and what it says then."""
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(PATIENCE)
+        return code, self._lines.get(timeout=PATIENCE)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def watcher(home: Path) -> Iterator[Watcher]:
+    it = Watcher(home)
+    yield it
+    it.close()
+
+
+def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> None:
+    watcher.until("rekindle: watching; Ctrl-C ends it")
+    it = ClaudeFile()
+    it.turn(1)
+    for number in (2, 3):
+        it.turn(number)
+        it.write(home)
+        assert watcher.until("extended").startswith(f"extended\t{SESSION}\t3\t")
+    third = ClaudeFile(SESSION.replace("1", "3"))
+    third.turn(1)
+    third.write(home)
+    assert third.session in watcher.until("new")
+    assert watcher.end() == (0, "")
+    assert len(stored(home)) == 3
+
+
+def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:
+    watcher.until("rekindle: watching")
+    holder = Holder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+    with SqliteStore(home / "s.db") as store:
+        store.claim(SESSION, holder)
+        it = ClaudeFile()
+        it.turn(1)
+        it.turn(2)
+        it.write(home)
+        assert "is in use by process" in watcher.until(f"rekindle: {it.path(home)}")
+    it.turn(3)
+    it.write(home)
+    assert watcher.end() == (0, "")
+    assert "1 updated" in cli(home, "claude")[2]
