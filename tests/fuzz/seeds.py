@@ -40,15 +40,21 @@ def corpus(target: str) -> list[bytes]:
             return [bytes([pair]) + _as_lines(script) for script in scripts() for pair in range(4)]
         case "bundle":
             return [_a_bundle()]
+        case "claude" | "gemini" | "gemini_object":
+            return _files_of(target)
+        case _:
+            return [Random(seed).randbytes(2000) for seed in range(100)]
+
+
+def _files_of(tool: str) -> list[bytes]:
+    match tool:
+        case "claude":
+            return [claude_files.everything().data(), claude_files.forked().data()]
         case "gemini":
             made = (gemini_files.everything(), gemini_files.compacted(), gemini_files.gone_back())
             return [it.data() for it in made]
-        case "gemini_object":
-            return [gemini_files.older().one_object()]
-        case "claude":
-            return [claude_files.everything().data(), claude_files.forked().data()]
         case _:
-            return [Random(seed).randbytes(2000) for seed in range(100)]
+            return [gemini_files.older().one_object()]
 
 
 def _said(script: str) -> list[tuple[Side, bytes]]:

@@ -177,7 +177,7 @@ def _work(it: GeminiFile) -> None:
     it.call("write_file", {"file_path": "/new"}, "Made", change | {"originalContent": None})
     it.call("replace", {"file_path": "/b"}, "Older", {"fileDiff": "-x\n+y", "fileName": "b"})
     it.call("web_fetch", {"prompt": "http://a"}, "A page", "A page")
-    long = "Reads and returns the content of a file. " * 6
+    long = "Reads and returns the content of a file."
     it.call("read_file", {"file_path": "/no"}, "No such file", "No such file", status="error",
             description=long)  # fmt: skip
     it.call("glob", {"pattern": "*"}, "", status="cancelled")
@@ -199,7 +199,11 @@ def _work(it: GeminiFile) -> None:
 
 
 def _go_on(it: GeminiFile) -> None:
-    it.user("Look at @b.py --- all", displayContent=[text("Look at @b.py")])
+    it.user(
+        "Look at @b.py, which is a file", text("\n--- Content from referenced files ---"),
+        text("\nContent from @b.py:\n"), text("b = 1\n"), text("\n--- End of content ---"),
+        displayContent=[text("Look at @b.py")],
+    )  # fmt: skip
     it.agent("Seen.")
     it.user(
         "And @c.py", text("\n--- Content from referenced files ---"),

@@ -105,8 +105,7 @@ class Conversation:
 
     def _user(self, message: Message, parts: list[Part], *, is_listed: bool) -> None:
         self._results(parts)
-        seen = parts_of(message.display_content)
-        heard = hear(seen if any(bytes(it.text) for it in seen) else parts)
+        heard = _as_typed(hear(parts), hear(parts_of(message.display_content)))
         if heard.what is What.NOTHING:
             return
         is_said = _note(self._said, _key("user", heard.words.encode("utf-8", "surrogatepass")))
@@ -120,6 +119,7 @@ class Conversation:
             case What.SUMMARY if not is_said:
                 self._teller.agent(_COMPACTED, message_id)
                 self._teller.thought(heard.words, message_id)
+                self._finished_us = self._at_us
             case What.SUMMARY:
                 pass
             case What.STEERING if self._teller.is_in_turn:
@@ -275,6 +275,12 @@ class Conversation:
 
     def _is_known(self, message: Message) -> bool:
         return message.id is not None and self._known.find(message.id) is not None
+
+
+def _as_typed(told: Heard, seen: Heard) -> Heard:
+    """Return what was said as it was typed, and what was attached, as the model was told."""
+    attached = [it for it in told.blocks if it["type"] != "text"]
+    return Heard(seen.what, [*seen.blocks, *attached], seen.words) if seen.words else told
 
 
 def _is_synthetic(message: Message) -> bool:

@@ -29,7 +29,6 @@ _KINDS = {
 }  # fmt: skip
 _STATUSES = {"success": "completed", "error": "failed", "cancelled": "failed"}
 _WITH_FILES = frozenset({"read", "edit"})
-_LONGEST_TITLE = 200
 _SHELL = "run_shell_command"
 _MUCH_MORE = 2
 
@@ -111,7 +110,7 @@ def _title(call: Call, given: Given) -> str:
     name = call.display_name or call.name or "a tool"
     said = (call.description or "").strip()
     # Of a call that could not even begin, it has what the tool is for.
-    is_of_tool = call.status == "error" and len(said) > _LONGEST_TITLE
+    is_of_tool = call.status == "error" and said.endswith(".")
     return given.command or (said if said and not is_of_tool else name)
 
 
