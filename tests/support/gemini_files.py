@@ -210,6 +210,11 @@ def _go_on(it: GeminiFile) -> None:
         text("\nContent from @c.py:\n"), text("c = 1\n"), text("\n--- End of content ---"),
         text("is it right?"),
     )  # fmt: skip
+    it.agent("Yes.")
+    it.user(
+        "And @/d.py of mine", text("\n--- Content from referenced context ---"),
+        text("\nContent from @/d.py:\n"), text("d = 1\n"),
+    )  # fmt: skip
     it.call("glob", {"pattern": "*"}, "nothing")
     steering = "User steering update:\n<user_input>\nBe quick\n</user_input>\nGo on"
     it.user(steering)

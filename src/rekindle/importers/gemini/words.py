@@ -72,8 +72,7 @@ class Heard(Struct, frozen=True):
 def hear(parts: list[Part]) -> Heard:
     """Tell what stands in the user's name."""
     blocks: list[Json] = []
-    own: list[str] = []
-    named: str | None = None
+    names: list[str] = []
     is_in_files = False
     for part in parts:
         said = decoded(part.text)
@@ -81,20 +80,35 @@ def hear(parts: list[Part]) -> Heard:
         if bare.startswith(_FILES):
             is_in_files = True
         elif is_in_files and bare.startswith(_END_OF_FILES):
-            is_in_files, named = False, None
+            is_in_files, names = False, []
         elif is_in_files and (found := _NAMED.fullmatch(said)):
-            named = found[1]
+            names.append(found[1])
         elif is_in_files:
-            blocks += [_file(part, said, named)] if named is not None else []
+            blocks += [_file(part, said, names[-1])] if names else []
         elif bare and not bare.startswith(_NOT_THE_USERS):
-            own.append(said)
             blocks.append(text(said))
         else:
             blocks += [it for it in [block_of(part)] if it is not None]
-    return _heard(blocks, "\n".join(own))
+    return _heard(_without_names(blocks, names))
 
 
-def _heard(blocks: list[Json], words: str) -> Heard:
+def _without_names(blocks: list[Json], names: list[str]) -> list[Json]:
+    """Take out what stands for a file that a client has attached: nobody has typed that.
+
+    Where files were named in a terminal, there is an end to them, and no name is left here.
+    """
+    kept: list[Json] = []
+    for block in blocks:
+        if block["type"] == "text":
+            for name in names:
+                block["text"] = block["text"].replace(f"@{name}", "")
+        if block["type"] != "text" or block["text"].strip():
+            kept.append(block)
+    return kept
+
+
+def _heard(blocks: list[Json]) -> Heard:
+    words = "\n".join(it["text"] for it in blocks if it["type"] == "text")
     if _SNAPSHOT in words:
         return Heard(What.SUMMARY, words=words)
     if words.startswith(_STEERING):
