@@ -246,6 +246,29 @@ def test_going_back_to_an_unknown_message_takes_all_away(tmp_path: Path) -> None
     assert (session.is_aside, branch.is_aside) == (False, True)
 
 
+def test_what_was_gone_back_from_is_not_known_any_more(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.turn(1)
+    name = it.user("This way")
+    message = it.messages[name]
+    it.go_back(name)
+    it.again(message)
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "This way"]
+    it.go_back(name)
+    it.go_back(name)
+    it.turn(2)
+    assert told_of(it, tmp_path) == ["Question 2", "Answer 2"]
+
+
+def test_a_list_may_end_with_a_prompt_that_was_asked_before(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.turn(1)
+    it.user("Question 2")
+    it.replace([it.make("user", [text("Question 2")])])
+    it.agent("Answer 2")
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+
+
 def test_calls_are_told_where_they_were_made_though_one_message_has_them_all(
     tmp_path: Path,
 ) -> None:
@@ -305,6 +328,15 @@ def test_a_message_that_is_too_long_is_passed_over(
     records = Records(File(path, path.stat().st_size))
     assert not any(b"long long" in record for record in records.each())
     assert records.too_long == 1
+
+
+def test_what_has_no_time_was_said_when_the_session_began(tmp_path: Path) -> None:
+    it = GeminiFile(minute=3)
+    it.put({"id": "a", "type": "user", "content": "Question"})
+    it.put({"id": "b", "type": "gemini", "content": "Answer", "model": "m"})
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    assert {entry.at_us for entry in entries_of(talk)} == {talk.arrived.created_us}
+    assert talk.arrived.created_us > 0
 
 
 def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ def test_where_nothing_names_it_the_folder_is_not_known(registry: str, tmp_path:
     assert folder_of(path) is None
 
 
+def test_no_path_is_too_odd(tmp_path: Path) -> None:
+    it = turns()
+    odd = ["", "x", "/a" * 1_000_000, *("/b" * number for number in range(3000))]
+    it.put({"$set": {"directories": odd}})
+    assert folder_of(placed(tmp_path, HASH, it)) is None
+
+
 def test_only_a_projects_own_folder_is_looked_into(tmp_path: Path) -> None:
     placed(tmp_path, "project", turns())
     placed(tmp_path, "other", turns("/other", "55555555-other"))

@@ -180,6 +180,7 @@ def _work(it: GeminiFile) -> None:
     long = "Reads and returns the content of a file."
     it.call("read_file", {"file_path": "/no"}, "No such file", "No such file", status="error",
             description=long)  # fmt: skip
+    it.call("glob", {"pattern": "("}, "No pattern", status="error")
     it.call("glob", {"pattern": "*"}, "", status="cancelled")
     it.call("mcp_tool", {"x": 1}, "", result="Plain words")
     it.call("invoke_agent", {"agent_name": "helper"}, "Helped", {"isSubagentProgress": True},

@@ -73,6 +73,7 @@ class Conversation:
         self._is_finished = False
         self._finished_us = 0
         self._at_us = 0
+        """When it was what was told last; 0 if nobody knows."""
 
     def take(self, message: Message, *, is_listed: bool) -> None:
         """Tell one more message. Of a list that replaces all others, most were told before."""
@@ -80,7 +81,7 @@ class Conversation:
         parts = parts_of(message.content)
         self._let_go(message, parts)
         self._at_us = self._at_us if at_us is None else max(at_us, self._at_us)
-        self._teller.at(self._at_us)
+        self._teller.at(self._at_us or None)
         match message.type:
             case "user":
                 self._user(message, parts, is_listed=is_listed)
@@ -111,7 +112,7 @@ class Conversation:
         is_said = _note(self._said, _key("user", heard.words.encode("utf-8", "surrogatepass")))
         message_id = message.id or f"prompt-{self._at_us}"
         if self._is_known(message):
-            if is_listed or is_said:
+            if is_said:
                 return
             # Written anew with other words; nobody else has this id.
             message_id = f"{message_id}.{self._at_us}"
@@ -136,7 +137,7 @@ class Conversation:
         self._held = None
         self._end_turn()
         self._has_begun = True
-        self._teller.at(prompt.at_us)
+        self._teller.at(prompt.at_us or None)
         self._teller.prompt(prompt.id, prompt.heard.blocks)
         self._is_finished = False
         if prompt.heard.what is What.SHELL:
@@ -156,7 +157,7 @@ class Conversation:
 
     def _end_turn(self) -> None:
         if self._is_finished:
-            self._teller.end("end_turn", self._finished_us)
+            self._teller.end("end_turn", self._finished_us or None)
         else:
             self._teller.leave()
 
@@ -167,12 +168,11 @@ class Conversation:
 
     def _answer(self, message: Message, parts: list[Part], *, is_listed: bool) -> None:
         message_id = message.id or f"answer-{self._at_us}"
-        if not (is_listed and self._is_known(message)):
-            self._speak(message, message_id, parts, is_listed=is_listed)
-            for number, part in enumerate(parts):
-                if (made := part.function_call) is not None:
-                    call_id = made.id or f"{message_id}-{number}"
-                    self._call(Call(id=call_id, name=made.name, args=made.args))
+        self._speak(message, message_id, parts, is_listed=is_listed)
+        for number, part in enumerate(parts):
+            if (made := part.function_call) is not None:
+                call_id = made.id or f"{message_id}-{number}"
+                self._call(Call(id=call_id, name=made.name, args=made.args))
         for number, call in enumerate(message.tool_calls or []):
             call.id = call.id or f"{message_id}-{number}"
             self._call(call)
@@ -221,7 +221,7 @@ class Conversation:
         self._is_finished = False
         self._has_begun = True
         self._at_us = max(self._at_us, self._clock.read(call.timestamp) or 0)
-        self._teller.at(self._at_us)
+        self._teller.at(self._at_us or None)
         self._open.pop(call.id, None)
         if not is_done(call):
             self._open[call.id] = call.name

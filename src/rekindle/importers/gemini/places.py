@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ _SIGN = b'"projectHash"'
 _ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 _NAMED = re.compile(rb'["\s](/[^"\\\s][^"\\\r\n]{0,1000})')
 _MOST_NAMED = 1000
+_LONGEST_PATH = 4096
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
@@ -180,7 +181,9 @@ def known_folders(project: Path) -> Iterator[str]:
 def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
     """Return the path that a hash was made of, if it is one of these, or above one of them."""
     tried: set[str] = set()
-    for candidate in candidates:
+    for candidate in islice(candidates, _MOST_NAMED):
+        if len(candidate) > _LONGEST_PATH:
+            continue
         above = [candidate, *map(str, PurePosixPath(candidate).parents)]
         for path in above:
             if path not in tried and sha256(path.encode("utf-8", "replace")).hexdigest() == hashed:
@@ -191,7 +194,5 @@ def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
 
 def named_in(path: Path) -> Iterator[str]:
     """Yield paths that are named where a session's file begins."""
-    for number, found in enumerate(_NAMED.finditer(_begin(path))):
-        if number >= _MOST_NAMED:
-            return
+    for found in _NAMED.finditer(_begin(path)):
         yield found[1].decode("utf-8", "replace").rstrip(" /,.")
