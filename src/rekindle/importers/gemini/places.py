@@ -28,6 +28,7 @@ _ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 _NAMED = re.compile(rb'["\s](/[^"\\\s][^"\\\r\n]{0,1000})')
 _MOST_NAMED = 1000
 _LONGEST_PATH = 4096
+_DEEPEST = 64
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
@@ -184,7 +185,7 @@ def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
     for candidate in islice(candidates, _MOST_NAMED):
         if len(candidate) > _LONGEST_PATH:
             continue
-        above = [candidate, *map(str, PurePosixPath(candidate).parents)]
+        above = [candidate, *map(str, islice(PurePosixPath(candidate).parents, _DEEPEST))]
         for path in above:
             if path not in tried and sha256(path.encode("utf-8", "replace")).hexdigest() == hashed:
                 return path
