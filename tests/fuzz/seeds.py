@@ -6,6 +6,7 @@ from random import Random
 
 import claude_files
 import codex_sessions
+import gemini_files
 import opencode_files
 import opencode_lines
 from exported import packed
@@ -48,19 +49,26 @@ def corpus(target: str) -> list[bytes]:
             return [bytes([pair]) + _as_lines(script) for script in scripts() for pair in range(4)]
         case "bundle":
             return [_a_bundle()]
-        case "claude" | "codex":
-            return _of_tool(target)
-        case "opencode":
-            return [opencode_lines.as_lines(it()) for it in _OF_OPENCODE]
+        case "claude" | "codex" | "opencode" | "gemini" | "gemini_object":
+            return _files_of(target)
         case _:
             return [Random(seed).randbytes(2000) for seed in range(100)]
 
 
-def _of_tool(name: str) -> list[bytes]:
-    if name == "claude":
-        return [claude_files.everything().data(), claude_files.forked().data()]
-    made = (codex_sessions.legacy(), codex_sessions.paginated(), codex_sessions.rolled_back())
-    return [*(it.data() for it in made), b"\n".join(codex_sessions.bare())]
+def _files_of(tool: str) -> list[bytes]:
+    match tool:
+        case "claude":
+            return [claude_files.everything().data(), claude_files.forked().data()]
+        case "codex":
+            made = codex_sessions.legacy(), codex_sessions.paginated(), codex_sessions.rolled_back()
+            return [*(it.data() for it in made), b"\n".join(codex_sessions.bare())]
+        case "opencode":
+            return [opencode_lines.as_lines(it()) for it in _OF_OPENCODE]
+        case "gemini":
+            files = gemini_files.everything(), gemini_files.compacted(), gemini_files.gone_back()
+            return [it.data() for it in files]
+        case _:
+            return [gemini_files.older().one_object()]
 
 
 def _said(script: str) -> list[tuple[Side, bytes]]:

@@ -19,7 +19,7 @@ from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
-from imported import check_any, entries_of
+from imported import check_any, entries_of, talks_of
 from recorded import NOW, answered, asked, opened, told
 from rekindle.cli.detail import Detail
 from rekindle.cli.pieces import heading, plain_lines, turn_pieces
@@ -37,6 +37,7 @@ from rekindle.export.as_markdown import as_markdown
 from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.codex import TOOL as CODEX
+from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.importers.opencode.session import Conversations
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
@@ -163,6 +164,21 @@ def opencode(data: bytes) -> None:
         entries_of(talk)
 
 
+def gemini(data: bytes) -> None:
+    """Any file of Gemini CLI's can be imported, and nothing that was in it is lost."""
+    with TemporaryDirectory() as folder:
+        check_any(GEMINI, Path(folder) / "session-2025-11-09T00-00-22222222.jsonl", data)
+
+
+def gemini_object(data: bytes) -> None:
+    """So can any of its older ones; when more is written, all of such a file is written anew."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "session-2025-11-09T00-00-22222222.json"
+        path.write_bytes(data)
+        for talk in talks_of(GEMINI, path):
+            entries_of(talk)
+
+
 def peers(data: bytes) -> None:
     """Both peers say what they like."""
     choices = Choices(data)
@@ -188,6 +204,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         claude,
         codex,
         opencode,
+        gemini,
+        gemini_object,
         peers,
         script,
     )

@@ -12,6 +12,7 @@ _MODULES = {
     "claude": "rekindle.importers.claude",
     "codex": "rekindle.importers.codex",
     "opencode": "rekindle.importers.opencode",
+    "gemini": "rekindle.importers.gemini",
 }
 """By the name of the tool, as it is typed."""
 

@@ -60,7 +60,7 @@ class Gatherer:
     def __init__(self, tool: Tool, wanted: Wanted) -> None:
         self._tool = tool
         self._wanted = wanted
-        self._known: dict[str, tuple[str, str | None]] = {}
+        self._known: dict[str, tuple[frozenset[str], str | None]] = {}
         """Of each place, how it looked when it was last read, and the folder it belongs to."""
         self._again_us: dict[str, int] = {}
         """When to try again what has failed."""
@@ -69,7 +69,9 @@ class Gatherer:
         """Learn what was imported before."""
         for kept in store.imported():
             if self._is_done(kept) and not (kept.is_deleted and undelete):
-                self._known[kept.origin.path] = (kept.origin.stamp, kept.cwd)
+                # Its branches have stamps of their own, which are like no file's.
+                stamps, folder = self._known.get(kept.origin.path, (frozenset(), None))
+                self._known[kept.origin.path] = (stamps | {kept.origin.stamp}, folder or kept.cwd)
 
     def _is_done(self, kept: Kept) -> bool:
         origin = kept.origin
@@ -87,10 +89,10 @@ class Gatherer:
             return []
         news: list[Found] = []
         for place, it in found.items():
-            stamp, folder = self._known.get(place, ("", None))
+            stamps, folder = self._known.get(place, (frozenset(), None))
             if it.updated_us < wanted.since_us or self._again_us.get(place, 0) > now_us:
                 continue
-            if stamp != it.stamp:
+            if it.stamp not in stamps:
                 news.append(it)
             elif folder is None or (folder and wanted.is_of(folder)):
                 _count(report, it)
@@ -138,10 +140,10 @@ class Gatherer:
             taken += zip(asides, merged, strict=True)
         if not taken:
             # Empty, or of another project: it has to be read again only when it has changed.
-            self._known[found.place] = (found.stamp, "")
+            self._known[found.place] = (frozenset({found.stamp}), "")
             return []
         main, first = taken[0]
-        self._known[found.place] = (found.stamp, main.folder)
+        self._known[found.place] = (frozenset({found.stamp}), main.folder)
         importer.stamp(first.session_id, found.stamp, now_us, found.place)
         _count(report, found)
         news = [_taken(talk, merged) for talk, merged in taken if merged.how in _NEWS]

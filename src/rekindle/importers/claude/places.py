@@ -22,6 +22,8 @@ _PATH = re.compile(r"/|[A-Za-z]:[/\\]")
 _LONGEST_PATH = 4096
 _LOOKED_AT = 64 * 1024
 _SIGNS = (b'"sessionId"', b'"parentUuid"', b'"leafUuid"', b'"isSidechain"')
+# Codex wraps each of its records in a payload, and Gemini CLI begins with the project.
+_OTHERS = (b'"payload"', b'"projectHash"')
 _DEEPEST = 4
 
 
@@ -105,8 +107,8 @@ def _is_its(path: Path) -> bool:
     """Tell whether a file is one of its own, by how it begins."""
     with path.open("rb") as file:
         begin = file.read(_LOOKED_AT)
-    # Codex wraps each of its records in a payload.
-    return any(sign in begin for sign in _SIGNS) and b'"payload"' not in begin.partition(b"\n")[0]
+    first = begin.partition(b"\n")[0]
+    return any(it in begin for it in _SIGNS) and not any(it in first for it in _OTHERS)
 
 
 def is_agents(path: Path) -> bool:

@@ -1,0 +1,199 @@
+"""Where Gemini CLI keeps things: a folder a project, named after it, or by a hash of its path.
+
+Which project a folder belongs to is told by a file in it, or by a list beside all of them. Where
+both are gone, a path that is known is the right one if its hash is the one that is on record.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from itertools import groupby, islice
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from rekindle.importers.base import Found
+from rekindle.importers.records import Reader
+
+_SESSION = re.compile(r"session-.+-([^-]+)\.jsonl?")
+_CHATS = "chats"
+_OWNER = ".project_root"
+_PROJECTS = "projects.json"
+_HASH = re.compile("[0-9a-f]{64}")
+_LOOKED_AT = 64 * 1024
+_LARGEST = 4 * 1024 * 1024
+_SIGN = b'"projectHash"'
+_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+_NAMED = re.compile(rb'["\s](/[^"\\\s][^"\\\r\n]{0,1000})')
+_MOST_NAMED = 1000
+_LONGEST_PATH = 4096
+_DEEPEST = 64
+
+
+def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
+    """Return where its sessions are."""
+    return [Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"]
+
+
+def find(path: Path, cwd: str | None) -> Iterator[Found]:
+    """Yield the sessions of a file or below a folder."""
+    if path.is_file():
+        if _is_its(path):
+            yield _found([path], is_child=True) if _is_child(path) else _found(siblings(path))
+        return
+    below = path / "tmp" if (path / "tmp").is_dir() else path
+    is_one = below.name == _CHATS or (below / _CHATS).is_dir()
+    for folder in [below] if is_one else [below, *sorted(_below(below))]:
+        chats = folder if folder.name == _CHATS else folder / _CHATS
+        if not chats.is_dir():
+            # What lies elsewhere may be anything.
+            yield from _of_folder(folder, is_sure=False)
+        elif cwd is None or owner_of(chats.parent) in {None, cwd}:
+            yield from _of_folder(chats, is_sure=True)
+
+
+def _below(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        return [Path(it.path) for it in entries if it.is_dir(follow_symlinks=False)]
+
+
+def _of_folder(folder: Path, *, is_sure: bool) -> Iterator[Found]:
+    paths = [it for it in folder.glob("session-*.json*") if _SESSION.fullmatch(it.name)]
+    files = [it for it in paths if it.is_file() and (is_sure or _is_its(it))]
+    for _, group in groupby(sorted(files, key=_by_id), key=lambda it: _by_id(it)[0]):
+        yield _found(list(group))
+    if is_sure:
+        for child in sorted(folder.glob("*/*.jsonl")):
+            if child.is_file():
+                yield _found([child], is_child=True)
+
+
+def _by_id(path: Path) -> tuple[str, str]:
+    """Order files by how their sessions' ids begin, and then by time."""
+    found = _SESSION.fullmatch(path.name)
+    return found[1] if found else "", path.name
+
+
+def siblings(path: Path) -> list[Path]:
+    """Return the files that may be of the same session, the oldest first."""
+    found = _SESSION.fullmatch(path.name)
+    if found is None or _is_child(path):
+        return [path]
+    others = (it for it in path.parent.iterdir() if _by_id(it)[0] == found[1])
+    return sorted(it for it in others if it.is_file())
+
+
+def _found(paths: list[Path], *, is_child: bool = False) -> Found:
+    stats = [path.stat() for path in paths]
+    return Found(
+        path=paths[0],
+        stamp=" ".join(f"{it.st_size}-{it.st_mtime_ns}" for it in stats),
+        size=sum(it.st_size for it in stats),
+        updated_us=max(it.st_mtime_ns for it in stats) // 1000,
+        is_child=is_child,
+    )
+
+
+def _begin(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_LOOKED_AT)
+
+
+def _is_its(path: Path) -> bool:
+    """Tell whether a file is one of its own, by how it begins."""
+    if path.suffix not in {".json", ".jsonl"}:
+        return False
+    begin = _begin(path)
+    return _SIGN in begin and _ID.search(begin) is not None
+
+
+def _is_child(path: Path) -> bool:
+    """Tell whether a file is that of a sub-agent, by its place."""
+    return path.parent.parent.name == _CHATS
+
+
+def project_of(path: Path) -> Path | None:
+    """Return the folder of the project that a file is in, if it lies as the tool has it."""
+    chats = path.parent.parent if _is_child(path) else path.parent
+    return chats.parent if chats.name == _CHATS else None
+
+
+def session_id_of(path: Path) -> str:
+    """Return the id of the session that a file is of."""
+    found = _ID.search(_begin(path))
+    return found[1].decode("utf-8", "replace") if found else path.stem
+
+
+def parent_of(path: Path) -> str | None:
+    """Return the session that a sub-agent belongs to; None if it is no sub-agent's file."""
+    return path.parent.name if _is_child(path) else None
+
+
+def child_id(session_id: str, agent_id: str) -> str:
+    """Return the id of a sub-agent's session."""
+    return f"{session_id}.{agent_id}"
+
+
+# -- projects -------------------------------------------------------------------------------
+
+
+class _Registry(Struct):
+    """Which folder each project has."""
+
+    projects: dict[str, str] = {}
+
+
+_read_registry = Reader(_Registry)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LARGEST)
+    except OSError:
+        return b""
+
+
+def _registered(project: Path) -> dict[str, str]:
+    found = _read_registry(_read(project.parent.parent / _PROJECTS))
+    return found.projects if found is not None else {}
+
+
+def owner_of(project: Path) -> str | None:
+    """Return the path of the project that a folder is of, if that is said anywhere."""
+    told = _read(project / _OWNER).decode("utf-8", "replace").strip()
+    if told:
+        return told
+    known = _registered(project)
+    named = next((path for path, name in known.items() if name == project.name), None)
+    is_hash = _HASH.fullmatch(project.name) is not None
+    return named or (inverted(project.name, known) if is_hash else None)
+
+
+def known_folders(project: Path) -> Iterator[str]:
+    """Yield the paths of all projects that the tool knows of."""
+    yield from _registered(project)
+    for other in _below(project.parent):
+        if told := _read(other / _OWNER).decode("utf-8", "replace").strip():
+            yield told
+
+
+def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
+    """Return the path that a hash was made of, if it is one of these, or above one of them."""
+    tried: set[str] = set()
+    for candidate in islice(candidates, _MOST_NAMED):
+        if len(candidate) > _LONGEST_PATH:
+            continue
+        above = [candidate, *map(str, islice(PurePosixPath(candidate).parents, _DEEPEST))]
+        for path in above:
+            if path not in tried and sha256(path.encode("utf-8", "replace")).hexdigest() == hashed:
+                return path
+            tried.add(path)
+    return None
+
+
+def named_in(path: Path) -> Iterator[str]:
+    """Yield paths that are named where a session's file begins."""
+    for found in _NAMED.finditer(_begin(path)):
+        yield found[1].decode("utf-8", "replace").rstrip(" /,.")

@@ -1,0 +1,155 @@
+"""One session of Gemini CLI's, from all of its files, and the branches that it went back from."""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from rekindle.core.titles import title_from_prompt
+from rekindle.importers.base import Notes, Talk, Tally
+from rekindle.importers.gemini.conversation import Conversation
+from rekindle.importers.gemini.files import Records, again, sized
+from rekindle.importers.gemini.outline import LIST, MESSAGE, messages_in, outline
+from rekindle.importers.gemini.places import (
+    child_id,
+    inverted,
+    known_folders,
+    named_in,
+    owner_of,
+    parent_of,
+    project_of,
+)
+from rekindle.importers.gemini.records import read_mark, read_message
+from rekindle.importers.telling import Teller
+from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Kind, Origin, TitleSource
+from rekindle.wire.envelope import members, rows, table
+
+NAME = "gemini"
+
+_ENTRIES_FOR_A_TITLE = 200
+_LONGEST_TITLE = 500
+_MOST_BRANCHES = 50
+_MOST_BYTES_OF_BRANCHES = 1 << 30
+_RECORDS_A_NOTE = 1024
+
+
+class SessionFiles:
+    """The files of one session, looked over."""
+
+    def __init__(self, session_id: str, paths: list[Path], notes: Notes) -> None:
+        self._path = paths[0]
+        self._notes = notes
+        self._whole = outline(sized(paths), notes.anew(f"outline of {session_id}"))
+        self._parent_id = parent_of(self._path)
+        self._is_child = self._parent_id is not None or self._whole.is_sub_agents
+        self._id = child_id(self._parent_id, self._path.stem) if self._parent_id else session_id
+        project = project_of(self._path)
+        self._owner = owner_of(project) if project is not None else None
+        self._folder = self._owner or self._guess_folder(project)
+        self._tips = self._whole.tips()
+
+    def session(self) -> Talk | None:
+        """Return the session itself; None if nothing is said in it."""
+        # One that was gone back in to its beginning is what it was before.
+        for tip in [self._whole.last, *self._tips[:1]]:
+            tell = self._teller_of(tip, "session")
+            prompts = _first_prompt(tell)
+            if prompts is not None:
+                self._tips = [it for it in self._tips if it != tip]
+                return Talk(arrived=self._arrived(prompts), tell=tell, folder=self._folder)
+        return None
+
+    def branches(self, session: Talk) -> Iterator[Talk]:
+        """Yield what the tool has gone back from, the latest first, within reason."""
+        most = min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, self._whole.size)))
+        arrived = replace(session.arrived, agent_session_id=NOBODY)
+        for tip in self._tips[:most]:
+            tell = self._teller_of(tip, f"branch {tip}")
+            # Nothing is ever added to what was gone back from.
+            stamp = f"{tip} of {len(self._whole.files)}"
+            yield Talk(
+                arrived=arrived, tell=tell, folder=session.folder, is_aside=True, stamp=stamp
+            )
+        self._notes.skip("a branch is left out, because there are many", len(self._tips[most:]))
+
+    def _arrived(self, prompts: list[str]) -> Arrived:
+        titles: dict[TitleSource, str] = {}
+        if words := " ".join((self._whole.summary or "").split())[:_LONGEST_TITLE]:
+            titles[TitleSource.AGENT] = words
+        if prompts:
+            titles[TitleSource.PROMPT] = prompts[0]
+        return Arrived(
+            id=self._id,
+            created_us=self._whole.created_us,
+            agent_session_id=NOBODY if self._is_child else self._id,
+            agent=AgentIdentity(name=NAME),
+            # Without a folder it is not listed.
+            cwd=None if self._is_child else self._folder,
+            titles=titles,
+            parent_id=self._parent_id,
+            origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
+        )
+
+    def _guess_folder(self, project: Path | None) -> str | None:
+        """Return the project's folder where only its hash is on record, if anything names it."""
+        if self._whole.project_hash is None:
+            return None
+        known = known_folders(project) if project is not None else iter(())
+        candidates = chain(self._whole.directories, known, named_in(self._path))
+        return inverted(self._whole.project_hash, candidates)
+
+    def _teller_of(self, tip: int, name: str) -> Callable[[Tally], Generator[Entry]]:
+        return partial(self._tell, self._whole.path_to(tip), f"{name} of {self._id}")
+
+    def _tell(self, wanted: bytearray, name: str, tally: Tally) -> Generator[Entry]:
+        """Yield the entries of one conversation."""
+        notes = self._notes.anew(name)
+        teller = Teller(self._id, tally, self._whole.created_us)
+        # What was guessed may be known only of a file that has grown.
+        conversation = Conversation(
+            teller, notes, self._owner, partial(child_id, self._parent_id or self._id)
+        )
+        every = [Records(file) for file in self._whole.files]
+        last = self._last_of_object(wanted)
+        for number, (message, is_listed) in enumerate(self._messages(every, wanted)):
+            if number % _RECORDS_A_NOTE == 0:
+                notes.at((self._whole.size + sum(it.done for it in every)) // 2)
+            teller.is_provisional = number == last
+            if (read := read_message(message)) is not None:
+                conversation.take(read, is_listed=is_listed)
+                yield from teller.take()
+        conversation.finish()
+        yield from teller.take()
+
+    def _last_of_object(self, wanted: bytearray) -> int | None:
+        """Return which message may yet grow where it stands: the last one, in older files."""
+        if not self._whole.files[-1].is_one_object:
+            return None
+        return sum(wanted[place] for place in self._whole.places) - 1
+
+    def _messages(self, every: list[Records], wanted: bytearray) -> Iterator[tuple[bytes, bool]]:
+        """Yield what is said, and whether it stands in a list of what was said before."""
+        places = iter(self._whole.places)
+        for line, kind in zip(again(every, self._whole.order), self._whole.kinds, strict=False):
+            if kind == MESSAGE:
+                if wanted[next(places)]:
+                    yield line, False
+            elif kind == LIST and (mark := read_mark(line)) is not None:
+                for message, place in zip(messages_in(mark), places, strict=False):
+                    if wanted[place]:
+                        yield bytes(message), mark.patch is not None
+
+
+def _first_prompt(tell: Callable[[Tally], Generator[Entry]]) -> list[str] | None:
+    """Return the title that the first prompt makes; None if nothing is told."""
+    tally = Tally()
+    with closing(tell(tally)) as entries:
+        for entry in islice(entries, _ENTRIES_FOR_A_TITLE):
+            if entry.kind is Kind.PROMPT:
+                params = table((members(entry.line) or {}).get("params"))
+                if title := title_from_prompt(rows(params.get("prompt"))):
+                    return [title]
+    return [] if tally.entries else None
