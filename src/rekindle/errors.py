@@ -3,6 +3,7 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── BadBundle               what was to be imported is no bundle, or not whole
+├── EndlessLine             a peer writes on and on, and ends no line
 ├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
 │   ├── AgentNotStarted     its command could not be run
@@ -41,6 +42,13 @@ class UsageError(RekindleError):
 
 class BadBundle(RekindleError):
     """What was to be imported is no bundle, or not whole; nothing of it was taken."""
+
+
+class EndlessLine(RekindleError):
+    """A peer writes on and on, and ends no line."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__(f"a line of more than {longest >> 20} MiB, without an end")
 
 
 class FileUnclear(RekindleError):

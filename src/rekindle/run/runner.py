@@ -21,7 +21,7 @@ from rekindle.core.flow import Failure
 from rekindle.core.relay import Relay
 from rekindle.core.safety import spelled_out
 from rekindle.core.step import Posed, Step
-from rekindle.errors import RekindleError
+from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import Holder, Side
 from rekindle.run.agent import Agent
 from rekindle.run.answers import Answers
@@ -82,6 +82,8 @@ class Runner:
                 self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
                 self._link.sink.flush(wait=True)
                 self._to_client.flush_aside_or_wait()
+        except EndlessLine as error:
+            self._log.tell(f"the client sent {error}: it is not listened to any more")
         finally:
             with self._lock:
                 self._has_client_left = True
@@ -165,6 +167,8 @@ class Runner:
         """Pass on the last that an agent has said, and answer what it has left open."""
         if link.drain(lambda: self._to_client.is_writing and not self._must_end):
             self._log.note("ended what the agent had left running")
+        if link.failure:
+            self._log.tell(f"the agent sent {link.failure}: it was ended")
         code, signal_name = link.status
         self._log.note(f"the agent ended with {signal_name or code}")
         ended = AgentEnded(
