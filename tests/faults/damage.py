@@ -1,23 +1,25 @@
 """Bits that flip and pages that are torn, in a store that nobody has open.
 
 What a disk has lost cannot be brought back, so less is asked for here: an editor is never kept
-from its conversation; whoever opens the store gets what can be read of it, or is told in words that
-it is damaged; and what is said from then on is recorded, or the user is told that it is not.
+from its conversation; whoever opens the store gets what can be read of it, in its order, in a store
+that is sound; the user is told how much was saved and lost; and what is said from then on is
+recorded, or the user is told that it is not.
 """
 
 import signal
 from pathlib import Path
 
 from rekindle.errors import StoreError
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.damage import in_words, reports
 
-from .checks import Recorded, check_no_faults_of_ours
+from .checks import check_no_faults_of_ours, check_soundness, recorded
 from .editor import Editor
 from .violation import Violation
 from .world import World
 
 _PAGE = 4096
-_WORDS = ("not recording", "damaged", "could not be recorded", "lost", "saved")
+_CUT = "the store is cut off"
+_LOST = "entries could not be recorded and are lost"
 
 
 def damage(world: World) -> None:
@@ -37,10 +39,15 @@ def damage(world: World) -> None:
     world.ledger[session_id].is_excused = True
     heir = world.editor()
     told = _go_on(world, heir)
+    # All of it is read for that, which is when hidden damage is found.
+    heir.answer(world.begin_to_load(heir, session_id))
     heir.hang_up()
     heir.wait_for_the_end()
     world.editors.remove(heir)
     _see_what_is_said(world, heir, told)
+    _see_what_is_saved(world, heir)
+    if how == _CUT:
+        _see_it_in_order(world, session_id)
     world.forget(*world.ledger)
     world.begin_anew()
 
@@ -60,19 +67,34 @@ def _talk(editor: Editor, session_id: str, words: str) -> None:
 
 
 def _see_what_is_said(world: World, editor: Editor, session_id: str) -> None:
-    """See that what was said is in the record, or that the user was told that it is not."""
+    """See that what was said since is in the record, or that the user was told that it is not."""
     stderr = editor.stderr.read_text(errors="replace")
     check_no_faults_of_ours(stderr)
     try:
-        with SqliteStore(world.store, create=False) as store:
-            said = Recorded.of(store.read(session_id)).said
+        said = recorded(world.store, session_id).said
     except StoreError as error:
-        said = []
-        if not any(words in str(error) for words in (*_WORDS, "no session", "there is no store")):
-            raise Violation("a damaged store is not told of", str(error)) from error
+        raise Violation("a damaged store stays in the way", str(error)) from error
     is_whole = said == world.ledger[session_id].pieces[editor.name]
-    if not is_whole and not any(words in stderr for words in _WORDS):
+    if not is_whole and _LOST not in stderr:
         raise Violation("what is lost is not told", f"{len(said)} recorded, and {stderr!r}")
+
+
+def _see_what_is_saved(world: World, editor: Editor) -> None:
+    """See that a store that was set aside was told of with its counts, and what came of it."""
+    stderr = editor.stderr.read_text(errors="replace")
+    for report in reports(world.store):
+        if in_words(report) not in stderr:
+            raise Violation("what was saved is not told", f"{report} and {stderr!r}")
+        check_soundness(world.store)
+
+
+def _see_it_in_order(world: World, session_id: str) -> None:
+    """See that what is left is in its order. Other harm may change words, which nothing tells."""
+    received = world.ledger[session_id].pieces
+    places = {serial: at for at, serial in enumerate(it for one in received.values() for it in one)}
+    saved = [places[it] for it in recorded(world.store, session_id).said if it in places]
+    if saved != sorted(set(saved)):
+        raise Violation("what was saved is in another order", str(saved))
 
 
 # -- harm -------------------------------------------------------------------------------
@@ -109,5 +131,5 @@ def _cut_off(world: World, file: Path) -> None:
 HARM = {
     "bits flip in the store": _flip,
     "a page of the store is torn": _tear,
-    "the store is cut off": _cut_off,
+    _CUT: _cut_off,
 }
