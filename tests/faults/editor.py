@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .held import Held
 from .ledger import Ledger, Serial, said_in
 from .nursery import HERE, Nursery
 from .processes import MARK, PATIENCE, Process, ends, marked, until
@@ -55,6 +56,8 @@ class Editor:
         self._told: dict[int, list[bytes]] = {}
         """What was told again for a request to load."""
         self.has_greeted = False
+        self.held: Held | None = None
+        """What its Rekindle had in hand at the beginning."""
         self._at = 0
         self._begun = b""
         arguments = ["run", "--store", str(store), "--grace", "0.2"]

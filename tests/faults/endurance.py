@@ -3,9 +3,8 @@
 Memory, descriptors and threads return to where they were, whatever has come and gone.
 """
 
-from pathlib import Path
-
 from .editor import Editor
+from .held import Held
 from .processes import until
 from .world import World
 
@@ -22,18 +21,21 @@ def endure(world: World) -> None:
     _do_everything(world, editor)
     _lose_an_agent(world, editor)
     _do_everything(world, editor)
-    descriptors, threads, memory = _held(editor)
+    pid = editor.rekindle.pid
+    before = Held.by(pid)
     for number in range(_ROUNDS):
         _do_everything(world, editor)
         if number % _ROUNDS_AN_AGENT == 0:
             _lose_an_agent(world, editor)
-    until(lambda: _held(editor)[:2] <= (descriptors, threads), _MOMENT)
-    after = _held(editor)
-    how = f"descriptors {descriptors}, threads {threads} before; {after[:2]} after"
-    world.expect("all is as it was", after[0] <= descriptors and after[1] <= threads, how)
-    grown = after[2] - memory
-    world.expect("memory returns to where it was", grown < _GROWTH_KIB, f"{grown} KiB more")
-    world.note(f"{how}; memory {memory} KiB before, {grown} KiB more after")
+    until(lambda: Held.by(pid).is_within(_with_some_memory(before)), _MOMENT)
+    after = Held.by(pid)
+    how = f"{before}, and now {after}"
+    world.note(how)
+    world.expect("all is as it was", after.is_within(_with_some_memory(before)), how)
+
+
+def _with_some_memory(before: Held) -> Held:
+    return before._replace(memory=before.memory + _GROWTH_KIB)
 
 
 def _do_everything(world: World, editor: Editor) -> None:
@@ -52,11 +54,3 @@ def _lose_an_agent(world: World, editor: Editor) -> None:
     session_id = world.new_session(editor)
     world.count("an agent dies in the middle of a turn")
     editor.answer(editor.prompt(session_id, "die 20 4"))
-
-
-def _held(editor: Editor) -> tuple[int, int, int]:
-    """Return how many descriptors, threads and KiB of memory Rekindle has."""
-    process = Path(f"/proc/{editor.rekindle.pid}")
-    descriptors = len(list((process / "fd").iterdir()))
-    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-    return descriptors, int(status["Threads"]), int(status["VmRSS"].split()[0])

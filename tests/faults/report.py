@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from . import checks, damage, endurance
+from . import checks, damage, endurance, held
 from .episodes import Outcome
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -21,6 +21,7 @@ _CHECKS: tuple[Callable[..., object], ...] = (
     checks.check_replay,
     checks.check_leases,
     checks.check_no_faults_of_ours,
+    held.check_held,
 )
 _INTRODUCTION = """\
 # Is anything lost?

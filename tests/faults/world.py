@@ -17,6 +17,7 @@ from .checks import (
     recorded,
 )
 from .editor import AGENT, Editor
+from .held import Held, check_held
 from .ledger import Ledger
 from .nursery import Nursery
 from .processes import Process, end_marked
@@ -65,6 +66,7 @@ class World:
         """Start an editor that has said who it is."""
         editor = self.start_editor(**options)
         editor.result("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        editor.held = Held.by(editor.rekindle.pid)
         return editor
 
     def new_session(self, editor: Editor) -> str:
@@ -149,6 +151,8 @@ class World:
 
     def leave(self, editor: Editor) -> None:
         """Have an editor leave as editors do."""
+        if editor.held is not None:
+            check_held(editor.rekindle.pid, editor.held)
         editor.hang_up()
         self.lay_down(editor)
 
