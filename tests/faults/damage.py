@@ -2,13 +2,15 @@
 
 What a disk has lost cannot be brought back, so less is asked for here: an editor is never kept
 from its conversation; whoever opens the store gets what can be read of it, or is told in words that
-it is damaged; and what is said from then on is recorded, or the user is told that it is not.
+it is damaged; most of it is saved, and the user is told how much; and what is said from then on is
+recorded, unless the damage makes it look like somebody else's.
 """
 
 import signal
 from pathlib import Path
 
 from rekindle.errors import StoreError
+from rekindle.model import Page
 from rekindle.store.sqlite import SqliteStore
 
 from .checks import Recorded, check_no_faults_of_ours
@@ -18,6 +20,9 @@ from .world import World
 
 _PAGE = 4096
 _WORDS = ("not recording", "damaged", "could not be recorded", "lost", "saved")
+_LOOKS_LIKE_ANOTHERS = ("no store of Rekindle's", "has schema")
+_LEAST_SAVED = 0.25
+"""Which part of what was said, at least, however many pages were harmed."""
 
 
 def damage(world: World) -> None:
@@ -41,6 +46,8 @@ def damage(world: World) -> None:
     heir.wait_for_the_end()
     world.editors.remove(heir)
     _see_what_is_said(world, heir, told)
+    if how != "the store is cut off":
+        _see_what_is_saved(world, heir, session_id)
     world.forget(*world.ledger)
     world.begin_anew()
 
@@ -71,8 +78,20 @@ def _see_what_is_said(world: World, editor: Editor, session_id: str) -> None:
         if not any(words in str(error) for words in (*_WORDS, "no session", "there is no store")):
             raise Violation("a damaged store is not told of", str(error)) from error
     is_whole = said == world.ledger[session_id].pieces[editor.name]
-    if not is_whole and not any(words in stderr for words in _WORDS):
-        raise Violation("what is lost is not told", f"{len(said)} recorded, and {stderr!r}")
+    if not is_whole and not any(words in stderr for words in _LOOKS_LIKE_ANOTHERS):
+        raise Violation("damage keeps from recording", f"{len(said)} recorded, and {stderr!r}")
+
+
+def _see_what_is_saved(world: World, editor: Editor, session_id: str) -> None:
+    """See that of what was said before the damage most is there, whatever session it is in now."""
+    if "was set aside as" not in editor.stderr.read_text(errors="replace"):
+        return
+    said = {one for piece in world.ledger[session_id].pieces.values() for one in piece}
+    with SqliteStore(world.store, create=False) as store:
+        sessions = store.sessions(Page(limit=1000, with_strays=True))
+        saved = {one for it in sessions for one in Recorded.of(store.read(it.id)).said}
+    if len(said & saved) < len(said) * _LEAST_SAVED:
+        raise Violation("what can be read is not saved", f"{len(said & saved)} of {len(said)}")
 
 
 # -- harm -------------------------------------------------------------------------------
