@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -128,6 +128,23 @@ def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None
         report = salvage(path)
     assert report
     assert (report.sessions_saved, report.entries_saved) == (3, 15)
+
+
+def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    saved: list[Report | None] = []
+    lock_it = damage._locked  # noqa: SLF001
+
+    def be_late(path: Path) -> AbstractContextManager[FileLock]:
+        monkeypatch.setattr(damage, "_locked", lock_it)
+        saved.append(salvage(path, is_sure=True))
+        return lock_it(path)
+
+    monkeypatch.setattr(damage, "_locked", be_late)
+    assert salvage(path, is_sure=True) == saved[0] == reports(path)[0]
+    assert len(reports(path)) == 1
 
 
 def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
