@@ -11,7 +11,7 @@ from rekindle.model import Entry, Kind
 from rekindle.store.examining import Examination
 from rekindle.store.sqlite import SqliteStore
 
-from .ledger import Conversation, Ledger, Serial, asked_in, said_in
+from .ledger import Conversation, Serial, asked_in, said_in
 from .violation import Violation
 
 
@@ -157,9 +157,3 @@ def check_no_faults_of_ours(stderr: str) -> None:
     for words in ("Traceback", "a fault in Rekindle"):
         if words in stderr:
             raise Violation("a fault of Rekindle's own", stderr[-2000:])
-
-
-def check_all(ledger: Ledger, store_path: Path) -> None:
-    """Check every session."""
-    for session_id, conversation in ledger.items():
-        check_record(conversation, recorded(store_path, session_id))
