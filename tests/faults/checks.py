@@ -11,7 +11,7 @@ from rekindle.model import Entry, Kind
 from rekindle.store.examining import Examination
 from rekindle.store.sqlite import SqliteStore
 
-from .ledger import Conversation, Ledger, Serial, asked_in, said_in
+from .ledger import Conversation, Serial, asked_in, said_in
 from .violation import Violation
 
 
@@ -23,13 +23,14 @@ class Recorded:
     asked: list[Serial]
     seqs: list[int]
     gaps: int
+    answers: int = 0
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "Recorded":
         said: list[Serial] = []
         asked: list[Serial] = []
         seqs: list[int] = []
-        gaps = 0
+        gaps = answers = 0
         for entry in entries:
             seqs.append(entry.seq)
             match entry.kind:
@@ -37,11 +38,13 @@ class Recorded:
                     said += said_in(entry.line)
                 case Kind.PROMPT:
                     asked += asked_in(entry.line)[-1:]
+                case Kind.ANSWER:
+                    answers += 1
                 case Kind.GAP:
                     gaps += 1
                 case _:
                     pass
-        return cls(said, asked, seqs, gaps)
+        return cls(said, asked, seqs, gaps, answers)
 
 
 def recorded(store_path: Path, session_id: str) -> Recorded:
@@ -69,6 +72,8 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
     missing = conversation.answered - set(record.asked)
     if missing and not conversation.is_excused:
         raise Violation("a prompt is lost", str(sorted(missing)[:5]))
+    if record.answers < conversation.ended and not conversation.is_excused:
+        raise Violation("the end of a turn is lost", f"{record.answers} of {conversation.ended}")
 
 
 def _after_piece(name: str, piece: list[Serial], said: list[Serial], at: int) -> int:
@@ -152,9 +157,3 @@ def check_no_faults_of_ours(stderr: str) -> None:
     for words in ("Traceback", "a fault in Rekindle"):
         if words in stderr:
             raise Violation("a fault of Rekindle's own", stderr[-2000:])
-
-
-def check_all(ledger: Ledger, store_path: Path) -> None:
-    """Check every session."""
-    for session_id, conversation in ledger.items():
-        check_record(conversation, recorded(store_path, session_id))

@@ -10,9 +10,11 @@ import signal
 from pathlib import Path
 
 from rekindle.errors import StoreError
+from rekindle.model import Page
 from rekindle.store.damage import in_words, reports
+from rekindle.store.sqlite import SqliteStore
 
-from .checks import check_no_faults_of_ours, check_soundness, recorded
+from .checks import Recorded, check_no_faults_of_ours, check_soundness, recorded
 from .editor import Editor
 from .violation import Violation
 from .world import World
@@ -20,6 +22,9 @@ from .world import World
 _PAGE = 4096
 _CUT = "the store is cut off"
 _LOST = "entries could not be recorded and are lost"
+_LOOKS_LIKE_ANOTHERS = ("no store of Rekindle's", "has schema")
+_LEAST_SAVED = 0.25
+"""Which part of what was said, at least, however many pages were harmed."""
 
 
 def damage(world: World) -> None:
@@ -48,6 +53,8 @@ def damage(world: World) -> None:
     _see_what_is_saved(world, heir)
     if how == _CUT:
         _see_it_in_order(world, session_id)
+    else:
+        _see_most_of_it(world, heir, session_id)
     world.forget(*world.ledger)
     world.begin_anew()
 
@@ -75,8 +82,20 @@ def _see_what_is_said(world: World, editor: Editor, session_id: str) -> None:
     except StoreError as error:
         raise Violation("a damaged store stays in the way", str(error)) from error
     is_whole = said == world.ledger[session_id].pieces[editor.name]
-    if not is_whole and _LOST not in stderr:
+    if not is_whole and not any(words in stderr for words in (_LOST, *_LOOKS_LIKE_ANOTHERS)):
         raise Violation("what is lost is not told", f"{len(said)} recorded, and {stderr!r}")
+
+
+def _see_most_of_it(world: World, editor: Editor, session_id: str) -> None:
+    """See that of what was said before the damage most is there, whatever session it is in now."""
+    if "was set aside as" not in editor.stderr.read_text(errors="replace"):
+        return
+    said = {one for piece in world.ledger[session_id].pieces.values() for one in piece}
+    with SqliteStore(world.store, create=False) as store:
+        sessions = store.sessions(Page(limit=1000, with_strays=True))
+        saved = {one for it in sessions for one in Recorded.of(store.read(it.id)).said}
+    if len(said & saved) < len(said) * _LEAST_SAVED:
+        raise Violation("what can be read is not saved", f"{len(said & saved)} of {len(said)}")
 
 
 def _see_what_is_saved(world: World, editor: Editor) -> None:

@@ -145,6 +145,7 @@ class Editor:
                 self._hear_success(method, session_id, message["result"])
             if prompt is not None and session_id is not None:
                 self.ledger[session_id].answered.add(prompt)
+                self.ledger[session_id].ended += "result" in message
 
     def _hear_success(self, method: str, session_id: str | None, result: Json) -> None:
         match method:

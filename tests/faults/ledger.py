@@ -34,6 +34,8 @@ class Conversation:
     """The prompts that were sent."""
     answered: set[Serial] = field(default_factory=set)
     """The prompts whose turns have ended before the client's eyes."""
+    ended: int = 0
+    """How many of these have ended well."""
     is_excused: bool = False
     """Whether the store was taken from under it: then only what came later can be there."""
 

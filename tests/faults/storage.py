@@ -164,9 +164,9 @@ def _talk_during(
     world: World, editor: Editor, session_id: str, happens: Callable[[], None]
 ) -> None:
     """Have something happen in the middle of a turn."""
-    before = world.ledger[session_id].received
+    enough = world.ledger[session_id].received + world.chance.randrange(400)
     request = editor.prompt(session_id, "stream 400 1")
-    until(lambda: editor.has_received(session_id, before + world.chance.randrange(400)))
+    until(lambda: editor.has_received(session_id, enough))
     happens()
     editor.answer(request)
 

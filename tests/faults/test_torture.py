@@ -100,6 +100,12 @@ def test_a_prompt_that_was_answered_and_is_not_recorded_is_found() -> None:
         check_record(conversation, record([], asked[:1] * 2))
 
 
+def test_the_end_of_a_turn_that_is_not_recorded_is_found() -> None:
+    check_record(Conversation(ended=1), Recorded([], [], [1], 0, answers=1))
+    with pytest.raises(Violation, match="the end of a turn is lost"):
+        check_record(Conversation(ended=2), Recorded([], [], [1], 0, answers=1))
+
+
 def told(*texts: str) -> list[bytes]:
     return [
         b'{"sessionUpdate":"agent_message_chunk","text":"%s"}' % text.encode() for text in texts

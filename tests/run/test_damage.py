@@ -1,6 +1,7 @@
 """A damaged store never blocks an editor: what can be read is saved, and recording goes on."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -14,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
-from rekindle.model import Entry, Kind
+from rekindle.model import Entry, Holder, Kind, Tallied
 from rekindle.run import recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
@@ -200,6 +201,30 @@ def test_damage_that_a_question_meets_is_seen_to_before_it_is_answered(
     assert recorder.ask(lambda store: len(store.sessions(ALL))) == 5
     recorder.close()
     assert "5 sessions" in heard.told[1]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("table", ["lease", "session", "stretch"])
+def test_whatever_the_damage_took_recording_goes_on_and_claims_stay(
+    store_path: Path, heard: Heard, table: str
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(5))
+    holder = Holder(token=os.urandom(4).hex(), pid=1, host="here")
+    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
+    recorder.ask(lambda store: store.claim("ses_1", holder))
+    with SqliteStore(store_path) as store:
+        store._empty_log()  # noqa: SLF001 - as above
+    overwrite(store_path, table)
+    for n in range(3):
+        recorder.record([chunks("ses_1", n, 1), Tallied(session_id="ses_1", at_us=1)], sync=True)
+        recorder.ask(lambda store: (store.sessions(ALL), store.holder("ses_1")))
+    with SqliteStore(store_path) as other:
+        assert other.holder("ses_1") == holder
+    recorder.close()
+    assert [words.split()[0] for words in heard.told] == ["not", "the", "recording"]
+    assert [entry.kind for entry in entries(store_path, "ses_1")][-3:] == [Kind.UPDATE] * 3
 
 
 @pytest.mark.usefixtures("at_once")

@@ -142,3 +142,22 @@ def test_a_full_disk_is_said_to_be_full(error: Exception) -> None:
 def test_a_disk_that_cannot_be_written_is_said_to_be_one() -> None:
     error = OSError(errno.EROFS, "Read-only file system")
     assert "the store s.db cannot be written: " in str(in_words(error, Path("s.db")))
+
+
+def test_what_a_killed_upgrade_had_begun_is_undone_by_whoever_reads(tmp_path: Path) -> None:
+    path, left = tmp_path / "s.db", tmp_path / "left"
+    left.mkdir()
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+    with closing(apsw.Connection(str(path))) as db:
+        # A new store is made so, until its log is there.
+        db.pragma("journal_mode", "delete")
+        db.execute("begin; delete from stretch")
+        db.cache_flush()
+        for name in ("s.db", "s.db-journal"):
+            shutil.copy(tmp_path / name, left / name)
+    with pytest.raises(StoreUnavailable):
+        SqliteStore(left / "s.db", create=False)
+    (left / "s.db.lock").touch()
+    with SqliteStore(left / "s.db", create=False) as store:
+        assert [entry.line for entry in store.read("s")] == [b"1"]

@@ -4,7 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -17,8 +17,9 @@ from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store import damage
 from rekindle.store.damage import Report, reports, salvage
 from rekindle.store.examining import Examination
+from rekindle.store.filelock import FileLock
 from rekindle.store.location import open_store
-from rekindle.store.opening import report_path
+from rekindle.store.opening import lock_path, report_path
 from rekindle.store.sqlite import SqliteStore
 
 
@@ -114,6 +115,36 @@ def test_who_is_killed_while_saving_leaves_it_to_the_next(
     assert report.sessions_saved == 3
     open_store(path).close()
     assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
+
+
+def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
+        fill(store, range(3))
+        # As one does that is killed before it has renamed the log as well.
+        damage._set_aside(path, lock)  # noqa: SLF001
+        with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+            store.write([chunks("ses_1", 1, 1)], sync=True)
+        report = salvage(path)
+    assert report
+    assert (report.sessions_saved, report.entries_saved) == (3, 15)
+
+
+def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    saved: list[Report | None] = []
+    lock_it = damage._locked  # noqa: SLF001
+
+    def be_late(path: Path) -> AbstractContextManager[FileLock]:
+        monkeypatch.setattr(damage, "_locked", lock_it)
+        saved.append(salvage(path, is_sure=True))
+        return lock_it(path)
+
+    monkeypatch.setattr(damage, "_locked", be_late)
+    assert salvage(path, is_sure=True) == saved[0] == reports(path)[0]
+    assert len(reports(path)) == 1
 
 
 def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:

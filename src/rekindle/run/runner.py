@@ -12,6 +12,7 @@ the agent is ended. What it has written is still passed on, however late the cli
 Only a signal, or a client that is gone, ends the waiting for it.
 """
 
+import time
 import traceback
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -37,6 +38,7 @@ STDIN, STDOUT = 0, 1
 
 _PATIENCE_FOR_TERMINATE = 2.0
 _PATIENCE_FOR_SILENCE = 0.2
+_PATIENCE_FOR_A_FIRST_WORD = 1.0
 _LOOK_AROUND = 1.0
 _TICK = 0.05
 _LINES_AT_ONCE = 64
@@ -55,6 +57,7 @@ class Runner:
         self._lock = Lock()
         self._events: SimpleQueue[None] = SimpleQueue()
         """Something has happened that the main thread should look at."""
+        self._has_client_spoken = False
         self._has_client_left = False
         self._must_end = False
         """Whether nobody is waited for any more."""
@@ -82,6 +85,7 @@ class Runner:
                 self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
                 self._link.sink.flush(wait=True)
                 self._to_client.flush_aside_or_wait()
+                self._has_client_spoken = True
         except EndlessLine as error:
             self._log.tell(f"the client sent {error}: it is not listened to any more")
         finally:
@@ -197,6 +201,7 @@ class Runner:
                 continue
             is_ending = self._has_client_left or self._must_end
             if link is buried and (is_ending or not self._relay.can_go_on):
+                self._wait_for_a_first_word()
                 return
             if link is not buried:
                 patience = self._see_to_its_end(link, patience, grace, is_ending=is_ending)
@@ -205,6 +210,14 @@ class Runner:
             if not has_tidied:
                 with self._lock:
                     has_tidied = self._recorder.tidy(self._now_us())
+
+    def _wait_for_a_first_word(self) -> None:
+        """Let a client that has said nothing yet hear why its agent has ended."""
+        patience = Patience(_PATIENCE_FOR_A_FIRST_WORD)
+        while not (
+            self._has_client_spoken or self._has_client_left or self._must_end or patience.is_over
+        ):
+            time.sleep(_TICK)
 
     def _see_to_its_end(
         self, link: Link, patience: Patience | None, grace: float, *, is_ending: bool

@@ -61,8 +61,11 @@ def salvage(
     """
     if not _was_ours(path):
         return None
+    before = set_aside(path)
     with translated(path), _locked(path) as lock:
-        if path.exists() and not is_sure and not is_damaged(path):
+        # Whoever was sure was so of another file, if one was saved while we waited.
+        is_known = is_sure and set_aside(path) == before
+        if path.exists() and not is_known and not is_damaged(path):
             return _made_just_now(path)
         aside = _set_aside(path, lock) if path.exists() else waiting(path)
         return _save(path, aside, tick) if aside else None

@@ -88,6 +88,9 @@ def open_read_only(path: Path) -> Database:
     except apsw.IOError as error:
         db.close()
         return _open_alone(path, error)
+    except apsw.ReadOnlyError:
+        db.close()
+        return _open_undone(path)
     return db
 
 
@@ -108,6 +111,21 @@ def _open_alone(path: Path, why: Exception) -> Database:
     except apsw.Error:
         db.close()
         raise why from None
+    return db
+
+
+def _open_undone(path: Path) -> Database:
+    """Open a store whose maker was killed, and let SQLite undo what it had only begun."""
+    if not lock_path(path).exists():
+        # Somebody else's, as far as can be seen.
+        raise apsw.ReadOnlyError("it was not closed properly, and is not opened to be mended")
+    db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        schema_version(db)
+        db.pragma("query_only", 1)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -4,9 +4,10 @@ Its file has no name any more, but whoever has it open can still read it. Sessio
 open here are not brought back: whoever deleted them may have meant it.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from rekindle.errors import SessionInUse, StoreDamaged, StoreUnavailable
+from rekindle.errors import SessionInUse, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import Arrived, Session
 from rekindle.store.merging import Merger
 
@@ -29,7 +30,9 @@ def rescue(former: "SqliteStore", store: "SqliteStore") -> None:
                 session.updated_us,
             )
         except StoreDamaged:
-            # What cannot be read cannot be saved here; the store itself is no worse for that.
+            # What cannot be read cannot be saved here: what could be is in the store already.
+            with suppress(SessionNotFound):
+                store.claim(session_id, holder)
             continue
         except SessionInUse as error:
             # Somebody has opened a copy that was put there. It is tried again.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreUnavailable
+from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
     Archived,
@@ -166,7 +166,7 @@ class SqliteStore:
         """Let `holder` drive a session."""
         key = self._key_of(session_id)
         with self._writing():
-            return self._leases.claim(key, holder, takeover=takeover)
+            return self._leases.claim(session_id, key, holder, takeover=takeover)
 
     def holder(self, session_id: str) -> Holder | None:
         """Return who drives a session."""
@@ -184,7 +184,7 @@ class SqliteStore:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
         with self._writing():
-            self._leases.drop(holder, key)
+            self._leases.drop(holder, key, session_id)
 
     def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
         """Tell how it stands with sessions."""
@@ -301,8 +301,11 @@ class SqliteStore:
 
     def claims(self) -> dict[str, Holder]:
         """Return the sessions that are driven by way of this very object, and in whose name."""
-        with self._mutex, translated(self._path):
-            return self._leases.held()
+        try:
+            with self._mutex, translated(self._path):
+                return self._leases.held()
+        except StoreDamaged:
+            return self._leases.claimed()
 
     def close(self) -> None:
         """Close the file."""
