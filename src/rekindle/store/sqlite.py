@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 _Values = Sequence[object] | Mapping[str, object]
 
 _ROWS_A_READ = 64
+_MOST_ENDS = 1000
 
 
 class SqliteStore:
@@ -436,6 +437,8 @@ class SqliteStore:
             stretch.data,
         )
         self._db.execute(statements.APPEND, values)
+        if len(self._ends) > _MOST_ENDS:
+            self._ends.clear()
         self._ends[stretch.session_id] = start + stretch.count
         # Only here, because a changed time moves the session in two indexes, and most of
         # what is written is streamed chunks.
