@@ -75,29 +75,31 @@ class Backlog:
             self._gaps.clear()
             self._size_said = self._size_else = 0
 
-    def write_to(self, store: Store, patience: float) -> None:
-        """Record everything. Raises StoreError, and then nothing is recorded."""
+    def write_to(self, store: Store, patience: float) -> str:
+        """Record everything; say what had to be let go. Raises StoreError: then nothing is."""
         token = self._file.token if self._file else os.urandom(16).hex()
         for why in store.take_pending(token, self._all(), patience=patience):
             self._log.tell("one entry cannot be recorded", quote=why)
         self._log.note(f"caught up with {self._count} changes")
-        if self._entries_lost:
-            self._log.note(f"{self._entries_lost} entries were lost")
-        file, self._file = self._file, None
         try:
-            if file is not None:
-                file.remove()
+            self._remove_file()
         except OSError as error:
-            # What was taken of it stays noted in the store, and is not taken again.
+            # How much was taken of it stays noted in the store, so it is not taken again.
             self._log.note(f"what was recorded is still in a file: {error}")
         else:
             with suppress(StoreError):
                 store.drop_pending(token)
-
-    def what_was_lost(self) -> str:
-        """Say what had to be let go, and forget it."""
-        entries, changes = self._entries_lost, self._changes_lost
+        lost = self._what_was_lost()
         self._begin_anew()
+        return lost
+
+    def _remove_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.remove()
+
+    def _what_was_lost(self) -> str:
+        entries, changes = self._entries_lost, self._changes_lost
         lost = f"; {entries} entries were lost and are marked as a gap" if entries else ""
         return lost + (f"; {changes} titles and counts were lost" if changes else "")
 

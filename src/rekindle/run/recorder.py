@@ -118,12 +118,15 @@ class Recorder:
 
     def catch_up(self) -> None:
         """Try to write what waits."""
-        # The conversation waits meanwhile, so others are hardly waited for.
-        if self._try(lambda: self._backlog.write_to(self._open(), _PATIENCE_OF_A_RETRY)):
+
+        def rewrite() -> None:
+            # The conversation waits meanwhile, so others are hardly waited for.
+            lost = self._backlog.write_to(self._open(), _PATIENCE_OF_A_RETRY)
             self._is_failing = False
             self._pause = _FIRST_PAUSE
-            self._log.tell(f"recording again{self._backlog.what_was_lost()}")
-        else:
+            self._log.tell(f"recording again{lost}")
+
+        if not self._try(rewrite):
             self._backlog.move_to_file()
 
     def close(self) -> None:
