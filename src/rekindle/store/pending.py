@@ -71,7 +71,11 @@ class Pending:
         self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         self._is_name_synced = False
         self._end = 0
-        self._write(MARK)
+        try:
+            self._write(MARK)
+        except OSError:
+            self.remove()
+            raise
 
     def _make(self) -> FileLock:
         for _ in range(_ATTEMPTS):
