@@ -106,17 +106,22 @@ class Backlog:
     def leave(self) -> None:
         """Leave what waits to whoever opens the store next, and tell the user."""
         self.move_to_file()
+        file, self._file = self._file, None
+        if file is not None:
+            self._leave_file(file)
         lost = sum(map(_entries_in, self._in_memory))
-        if self._file is not None:
-            self._file.leave()
-            if waits := self._file.entries:
-                what = "1 entry waits" if waits == 1 else f"{waits} entries wait"
-                self._log.tell(
-                    f"{what} in {self._file.path}, to be recorded when the store works again"
-                )
-            self._file = None
         if lost:
             self._log.tell(f"{lost} entries could not be recorded and are lost")
+
+    def _leave_file(self, file: "Pending") -> None:
+        if file.is_empty:
+            with suppress(OSError):
+                file.remove()
+            return
+        file.leave()
+        if waits := file.entries:
+            what = "1 entry waits" if waits == 1 else f"{waits} entries wait"
+            self._log.tell(f"{what} in {file.path}, to be recorded when the store works again")
 
     def _all(self) -> Iterator[Change]:
         if self._file is not None:

@@ -122,6 +122,11 @@ class Pending:
             _sync_folder(self.path)
             self._is_name_synced = True
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits in it."""
+        return self._end == len(MARK)
+
     def changes(self) -> Iterator[Change]:
         """Yield what waits, from the beginning. The file may have lost its name since."""
         return _changes_in(self._fd, self.path)
