@@ -113,6 +113,21 @@ def test_what_waits_is_in_a_file_for_as_long_as_it_waits(path: Path, heard: Hear
     assert heard.told[1:] == ["recording again"]
 
 
+def test_the_end_of_a_turn_waits_for_the_disk(
+    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(Pending, "sync", lambda waiting: synced.append(waiting.entries))
+    recorder = recorder_of(path, heard)
+    recorder.record(said(b"1"), sync=True)
+    with locked(path):
+        recorder.record(said(b"2"), sync=False)
+        recorder.record(said(b"3"), sync=True)
+        recorder.record(said(b"4"), sync=False)
+    assert synced == [2]
+    recorder.close()
+
+
 def test_what_fits_into_no_memory_is_in_the_file(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard)
     recorder.record(said(b"0"), sync=False)
@@ -216,6 +231,22 @@ def test_what_was_only_in_memory_moves_into_the_file_in_its_order(path: Path, he
         recorder.close()
     with open_store(path) as store:
         assert [entry.line for entry in store.read("s")] == [b"%d" % n for n in range(1, 6)]
+
+
+def test_nothing_overtakes_what_is_in_memory(path: Path, heard: Heard) -> None:
+    is_full = [True, False]
+
+    def full() -> Pending:
+        if is_full.pop(0):
+            raise OSError(errno.ENOSPC, "no room")
+        return open_pending(path)
+
+    waiting = backlog.Backlog(full, heard)
+    for number in range(1, 4):
+        waiting.add(said(b"%d" % number), sync=False)
+    with SqliteStore(path) as store:
+        waiting.write_to(store, 1.0)
+    assert recorded(path) == [b"1", b"2", b"3"]
 
 
 def test_a_file_that_is_full_keeps_what_it_has(

@@ -323,7 +323,9 @@ class Killed(BaseException):
     """Somebody is killed: nothing that follows is done, but the kernel lets go of locks."""
 
 
-MOMENTS = st.sampled_from(["never", "before it commits", "before it removes", "before it forgets"])
+MOMENTS = st.sampled_from(
+    ["never", "before it commits", "when it has", "before it removes", "before it forgets"]
+)
 
 
 class Dying:
@@ -335,7 +337,7 @@ class Dying:
 
     def take_pending(self, token: str, changes: Iterable[Change]) -> list[str]:
         self._store.take_pending(token, self._drawn(changes))
-        if self._moment == "before it removes":
+        if self._moment == "when it has":
             raise Killed
         return []
 
@@ -348,6 +350,10 @@ class Dying:
         if self._moment == "before it forgets":
             raise Killed
         self._store.drop_pending(token)
+
+
+def killed(_: Path) -> None:
+    raise Killed
 
 
 class AnyKills(RuleBasedStateMachine):
@@ -402,7 +408,9 @@ class AnyKills(RuleBasedStateMachine):
 
     @rule(moment=MOMENTS)
     def take_in(self, moment: str) -> None:
-        with suppress(Killed):
+        with suppress(Killed), pytest.MonkeyPatch.context() as patch:
+            if moment == "before it removes":
+                patch.setattr(module, "_remove", killed)
             take_in(self.path, cast("Store", Dying(self.store, moment)))
         self.check(all_of=[] if moment != "never" else self.dead())
 
