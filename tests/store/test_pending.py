@@ -4,12 +4,13 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import cast
 from zlib import crc32
 
+import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
@@ -255,6 +256,21 @@ def test_a_file_of_a_newer_rekindle_is_left_alone(path: Path) -> None:
     found = left(path)
     assert len(found) == 2
     assert all("Rekindle" in it.why_not for it in found)
+
+
+def test_no_store_is_opened_that_cannot_take_in_what_was_said_before(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+    waiting = Pending(path)
+    waiting.add([said(b"2")])
+    with closing(apsw.Connection(str(path))) as other:
+        other.execute("begin exclusive")
+        open_store(path).close()
+        waiting.leave()
+        with pytest.raises(StoreUnavailable, match="locked"):
+            open_store(path)
+    with open_store(path) as store:
+        assert lines(store) == [b"1", b"2"]
 
 
 def test_a_file_that_is_taken_for_a_dead_ones_before_it_is_locked_is_made_again(

@@ -21,7 +21,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from rekindle.errors import StoreDamaged, StoreError, StoreUnavailable
+from rekindle.errors import StoreError, StoreUnavailable
 from rekindle.model import (
     Archived,
     Change,
@@ -162,17 +162,16 @@ def left(store: Path) -> list[Left]:
 
 
 def take_in(path: Path, store: Store) -> None:
-    """Record what waits in files whose owners have ended. Raises StoreDamaged.
+    """Record what waits in files whose owners have ended. Raises StoreUnavailable.
 
-    What cannot be recorded now is left to the next one.
+    Then nobody is to use the store: what is said next would come before what was said before.
+    A file that cannot be read is in nobody's way.
     """
     for file in sorted(pending_files(path), key=_time_of):
         try:
             _take_in_file(file, store)
-        except StoreDamaged:
-            raise
         except StoreUnavailable:
-            return
+            raise
         except (StoreError, OSError):
             continue
 

@@ -44,4 +44,4 @@ def check_pending(path: Path) -> Iterator[Finding]:
 def _take_in(path: Path, it: Left) -> None:
     open_store(path).close()
     if it.path.exists():
-        raise StoreUnavailable("the store cannot take it now, or another is at it: try again")
+        raise StoreUnavailable("another process is at it")
