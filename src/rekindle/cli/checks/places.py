@@ -91,7 +91,7 @@ def check_disk(path: Path) -> Iterator[Finding]:
         what=f"{size(free)} free{f' on {kind}' if kind else ''}",
         remedy=""
         if level is Level.OK
-        else "make space: what cannot be recorded is lost when the conversation ends",
+        else "make space: what cannot be written anywhere is lost when the conversation ends",
         facts={"free": free, "fileSystem": kind},
     )
 
