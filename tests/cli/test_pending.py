@@ -14,7 +14,7 @@ from rekindle.store.pending import Pending
 from rekindle.store.sqlite import SqliteStore
 
 NOW = 1_700_000_000_000_000
-SECRET = b'{"said":"the word is xyzzy"}'
+LINE = b'{"said":"the word is xyzzy"}'
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def said(session: str, line: bytes) -> Stretch:
 
 def waiting(path: Path, session: str = "ses_1") -> Pending:
     made = Pending(path)
-    made.add([said(session, SECRET), said(session, SECRET)])
+    made.add([said(session, LINE), said(session, LINE)])
     return made
 
 
