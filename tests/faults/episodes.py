@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import clocks, commands, crowd, damage, endurance, misbehaving, storage, strikes
+from . import clocks, commands, crowd, damage, endurance, misbehaving, storage, strikes, waiting
 from .nursery import Nursery
 from .violation import Violation
 from .world import World
@@ -38,6 +38,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "a crowd": (crowd.all_at_once, 5),
     "a clock that jumps": (clocks.jump_back, 5),
     "a store that fails": (_again_and_again(storage.any_of_them, 3), 10),
+    "kills while something waits": (_again_and_again(waiting.kill_while_it_waits, 3), 10),
     "commands that are killed": (commands.kill_commands, 8),
     "upgrades that are killed": (commands.kill_migrations, 5),
     "a damaged store": (_again_and_again(damage.damage, 4), 8),

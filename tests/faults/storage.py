@@ -134,7 +134,7 @@ def _delete(world: World, what: str) -> None:
         case "files":
             for file in world.store.parent.glob("s.db*"):
                 if file.is_file():
-                    file.unlink()
+                    file.unlink(missing_ok=True)
         case _:
             shutil.rmtree(world.store.parent)
 

@@ -25,6 +25,7 @@ EPISODES = [
     ("a clock that jumps", 1),
     ("a store that fails", 1),
     ("a store that fails", 2),
+    ("kills while something waits", 1),
     ("commands that are killed", 1),
     ("upgrades that are killed", 1),
     ("a damaged store", 1),

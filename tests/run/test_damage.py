@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import Entry, Holder, Kind, Tallied
-from rekindle.run import recorder as module
+from rekindle.run import backlog, recorder as module
 from rekindle.run.log import Log
 from rekindle.run.recorder import Recorder
 from rekindle.store.damage import reports
-from rekindle.store.location import salvage_store
+from rekindle.store.location import open_pending, salvage_store
 from rekindle.store.pages import PAGE
 from rekindle.store.sqlite import SqliteStore
 
@@ -167,14 +167,14 @@ def test_nobody_waits_for_what_takes_long(
     damaged: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_OF_QUESTIONS", 0.0)
-    monkeypatch.setattr(module, "_LARGEST_BACKLOG", 0)
+    monkeypatch.setattr(backlog, "_LARGEST", 0)
     may_go_on = Event()
 
     def slowly() -> str | None:
         assert may_go_on.wait(PATIENCE)
         return salvage_store(damaged)
 
-    recorder = Recorder(lambda: SqliteStore(damaged), heard, slowly)
+    recorder = Recorder(lambda: SqliteStore(damaged), heard, slowly, lambda: open_pending(damaged))
     for n in range(3):
         recorder.record([chunks("ses_2", n, 2)], sync=True)
         with pytest.raises(StoreUnavailable, match="until what can be read of it is saved"):

@@ -83,6 +83,7 @@ OURS_AFTER = {
     "rekindle.core.written",
     "rekindle.model",
     "rekindle.run.answers",
+    "rekindle.run.backlog",
     "rekindle.run.clock",
     "rekindle.run.link",
     "rekindle.run.recorder",

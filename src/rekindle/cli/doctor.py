@@ -58,6 +58,7 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
     from rekindle.cli.checks.damage import check_damage
     from rekindle.cli.checks.database import check_sqlite
     from rekindle.cli.checks.editors import check_editors
+    from rekindle.cli.checks.pending import check_pending
     from rekindle.cli.checks.places import (
         check_disk,
         check_permissions,
@@ -77,6 +78,8 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
     yield from check_sqlite()
     if is_ours:
         yield from _safely(path, "store", lambda: _examine_database(path, full=full))
+    # Last of what concerns the store: it has to be sound.
+    yield from _safely(path, "pending", lambda: check_pending(path))
     yield from _safely(path, "editors", check_editors)
 
 

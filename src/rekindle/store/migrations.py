@@ -6,6 +6,8 @@ session   a conversation. `key` stands for the client's id wherever space matter
           from elsewhere: changes that may leave `updated_us` as it is.
 former    by which ids the agent has known a session before.
 lease     which process drives a session; `token` names the file that it holds while it lives.
+pending   how many changes of a file of what waits were taken (see `store/pending.py`); `at_us` is
+          the time of the last one.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
           `place` is the session's key and the first one's seq in one number (see `place`), so
           that a session lies together and appending to it touches one page and no index.
@@ -84,6 +86,12 @@ MIGRATIONS = (
     create index lease_by_token on lease (token) where not is_over;
     create index session_by_purge on session (deleted_us, id)
     where deleted_us is not null and (cwd is not null or turns + messages > 0);
+    """,
+    # What was taken of what waits is not to be taken again.
+    """
+    create table pending (
+        token text primary key, taken integer not null, at_us integer not null
+    ) strict;
     """,
 )
 

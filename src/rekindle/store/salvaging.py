@@ -64,6 +64,10 @@ _IS_NEWER = """
 """
 _KEEP_LEASE = "insert or ignore into lease values (?, ?, ?, ?, ?)"
 _KEEP_FORMER = "insert or ignore into former values (?, ?)"
+_KEEP_PENDING = """
+    insert into pending values (?1, ?2, ?3)
+    on conflict (token) do update set taken = max(taken, ?2), at_us = max(at_us, ?3)
+"""
 _ORPHANS = """
     with recursive found (key) as (
         select (select place >> 32 from stretch order by place limit 1)
@@ -164,6 +168,8 @@ class Salvager:
                 self._last_key = max(self._last_key, last)
             case (str(agent_session_id), int(key)):
                 self._db.execute(_KEEP_FORMER, (agent_session_id, key))
+            case (str(token), int(taken), int(at_us)):
+                self._db.execute(_KEEP_PENDING, (token, taken, at_us))
             case _:
                 pass
 

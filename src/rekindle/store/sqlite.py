@@ -18,6 +18,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 import apsw
+from msgspec.structs import asdict
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
@@ -99,24 +100,32 @@ class SqliteStore:
 
     def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
         """Apply `changes` if nobody has written to the session."""
-        with self._mutex:
-            self._ends.clear()
-            try:
-                self._sync_from_now_on(sync=True)
-                with self._writing():
-                    is_as_expected = self._last_seq(session_id) == after
-                    for change in changes if is_as_expected else ():
-                        self._apply(change)
-                    self._execute(statements.REVISE, (session_id,))
-            except BaseException:
-                self._ends.clear()
-                raise
-            return is_as_expected
+        with self._appending():
+            is_as_expected = self._last_seq(session_id) == after
+            for change in changes if is_as_expected else ():
+                self._apply(change)
+            self._execute(statements.REVISE, (session_id,))
+        return is_as_expected
+
+    def take_pending(
+        self, token: str, changes: Iterable[Change], *, patience: float | None = None
+    ) -> list[str]:
+        """Apply what waits."""
+        from rekindle.store.pending import take  # noqa: PLC0415 - seldom needed
+
+        with self._appending(patience):
+            return take(self._db, token, changes, self._apply)
+
+    def drop_pending(self, token: str) -> None:
+        """Forget what has waited."""
+        with self._writing():
+            self._execute("delete from pending where token = ?", (token,))
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         key = self._key_of(session_id)
-        start, (_, end) = self._row_with(key, after + 1), places(key)
+        first, end = places(key)
+        start = self._query(statements.ROW_WITH, (first, place(key, after + 1)))[0][0] or first
         while rows := self._query(statements.READ, (start, end, _ROWS_A_READ)):
             for row in rows:
                 with translated(self._path):
@@ -212,9 +221,7 @@ class SqliteStore:
             upkeep.check_nobody_waits_long(self._db, self._leases)
         self._rewrite(tick)
         self._empty_log()
-        if index_path(self._path).exists():
-            with self._index() as index:
-                index.empty_log()
+        self._with_index(lambda index: index.empty_log())
 
     def weigh(self, session_ids: Sequence[str]) -> int:
         """Add up the lines."""
@@ -241,9 +248,7 @@ class SqliteStore:
             # Whoever waits for the lock looks for it now and then: let them find it free.
             time.sleep(time.monotonic() - begun)
         self._empty_log()
-        if index_path(self._path).exists():
-            with self._index() as index:
-                index.compact()
+        self._with_index(lambda index: index.compact())
         yield 1.0
 
     def _rewrite(self, tick: Callable[[], object]) -> None:
@@ -256,10 +261,13 @@ class SqliteStore:
                 if is_held:
                     self.lock.release()
 
-    def _index(self) -> "Index":
-        from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+    def _with_index(self, do: "Callable[[Index], object]") -> None:
+        """Do something to the index, if there is one."""
+        if index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
 
-        return Index(self._path)
+            with Index(self._path) as index:
+                do(index)
 
     def _empty_log(self) -> None:
         with self._mutex, translated(self._path):
@@ -287,10 +295,8 @@ class SqliteStore:
         self._ends.pop(session_id, None)
 
     def _forget_words(self, *session_ids: str) -> None:
-        """Remove sessions from the index, if there is one."""
-        if session_ids and index_path(self._path).exists():
-            with self._index() as index:
-                index.forget(*session_ids)
+        if session_ids:
+            self._with_index(lambda index: index.forget(*session_ids))
 
     def succeed(self, former: Self) -> None:
         """Take the place of one that is closed next: what it has claimed stays claimed."""
@@ -384,10 +390,25 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _writing(self) -> Generator[None]:
+    def _appending(self, patience: float | None = None) -> Generator[None]:
+        """Hold a synced transaction that appends what is drawn one by one."""
+        with self._mutex:
+            self._ends.clear()
+            try:
+                self._sync_from_now_on(sync=True)
+                with self._writing(patience):
+                    yield
+            except BaseException:
+                self._ends.clear()
+                raise
+
+    @contextmanager
+    def _writing(self, patience: float | None = None) -> Generator[None]:
         """Hold a transaction that is not on the way of a conversation."""
+        wait = self._patience if patience is None else patience
         with self._mutex, translated(self._path):
-            is_held = self.lock.acquire(self._patience)
+            self._db.set_busy_timeout(int(wait * 1000))
+            is_held = self.lock.acquire(wait)
             try:
                 self._whereabouts.check()
                 with self._transaction():
@@ -404,19 +425,13 @@ class SqliteStore:
                 told = told_by(change)
                 if change.agent_session_id is not None:
                     self._execute(statements.REMEMBER_FORMER, told)
-                self._update_or_make(statements.OPEN, told, change.at_us)
+                self._update_or_make(statements.OPEN, told, change)
             case Titled():
-                values = {"id": change.session_id, "title": change.title}
-                self._update_or_make(statements.TITLE[change.source], values, change.at_us)
+                self._update_or_make(statements.TITLE[change.source], asdict(change), change)
             case Tallied():
-                values = {
-                    "id": change.session_id,
-                    "turns": change.turns,
-                    "messages": change.messages,
-                }
-                self._update_or_make(statements.TALLY, values, change.at_us)
+                self._update_or_make(statements.TALLY, asdict(change), change)
             case Forked():
-                self._make_fork(change)
+                forking.fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():
                 sql = "update session set deleted_us = ? where id = ?"
                 self._execute(sql, (change.at_us, change.session_id))
@@ -454,12 +469,6 @@ class SqliteStore:
         last = self._execute(statements.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
 
-    def _make_fork(self, forked: Forked) -> None:
-        parent = self._key_of(forked.parent_id)
-        values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
-        self._execute(statements.FORK, values)
-        forking.copy(self._db, parent, self._key_of(forked.session_id), forked.until_seq)
-
     def _key_or_make(self, session_id: str, at_us: int) -> int:
         sql = "select key from session where id = ?"
         rows = self._execute(sql, (session_id,))
@@ -468,8 +477,10 @@ class SqliteStore:
             rows = self._execute(sql, (session_id,))
         return rows[0][0]
 
-    def _update_or_make(self, sql: str, values: dict[str, Any], at_us: int) -> None:
-        self._key_or_make(values["id"], at_us)
+    def _update_or_make(
+        self, sql: str, values: dict[str, Any], change: Opened | Titled | Tallied
+    ) -> None:
+        self._key_or_make(change.session_id, change.at_us)
         self._execute(sql, values)
 
     # -- reading ------------------------------------------------------------------------
@@ -490,8 +501,3 @@ class SqliteStore:
         if not rows:
             raise SessionNotFound(session_id)
         return rows[0][0]
-
-    def _row_with(self, key: int, seq: int) -> int:
-        """Return the place of the row that holds an entry."""
-        sql = "select max(place) from stretch where place between ? and ?"
-        return self._query(sql, (place(key, 0), place(key, seq)))[0][0] or place(key, 0)

@@ -58,14 +58,14 @@ REMEMBER_FORMER = """
 
 TITLE = {
     TitleSource.USER: """
-        update session set user_title = :title, revision = revision + 1 where id = :id
+        update session set user_title = :title, revision = revision + 1 where id = :session_id
     """,
     TitleSource.AGENT: """
-        update session set agent_title = :title, revision = revision + 1 where id = :id
+        update session set agent_title = :title, revision = revision + 1 where id = :session_id
     """,
     TitleSource.PROMPT: """
         update session set prompt_title = iif(:title is null, null, coalesce(prompt_title, :title))
-        where id = :id
+        where id = :session_id
     """,
 }
 
@@ -74,6 +74,9 @@ REVISE = "update session set revision = revision + 1 where id = ?"
 TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
 
 ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
+
+ROW_WITH = "select max(place) from stretch where place between ? and ?"
+"""The row that holds an entry, or the last one before it."""
 
 READ = f"{ROW} where place between ? and ? order by place limit ?"
 
@@ -92,7 +95,8 @@ COPY = """
 """
 
 TALLY = """
-    update session set turns = turns + :turns, messages = messages + :messages where id = :id
+    update session set turns = turns + :turns, messages = messages + :messages
+    where id = :session_id
 """
 
 IDS = "select id from session where key in (select value from json_each(?))"

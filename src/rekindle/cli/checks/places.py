@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.checks.damage import save_what_can_be_read
 from rekindle.store.examining import is_database
-from rekindle.store.location import index_path, usual_path
+from rekindle.store.location import index_path, pending_files, usual_path
 from rekindle.store.opening import lock_path, report_path, set_aside
 
 _PRIVATE_FILE = 0o600
@@ -91,7 +91,7 @@ def check_disk(path: Path) -> Iterator[Finding]:
         what=f"{size(free)} free{f' on {kind}' if kind else ''}",
         remedy=""
         if level is Level.OK
-        else "make space: what cannot be recorded is lost when the conversation ends",
+        else "make space: what cannot be written anywhere is lost when the conversation ends",
         facts={"free": free, "fileSystem": kind},
     )
 
@@ -104,7 +104,7 @@ def belongings(path: Path) -> list[Path]:
     usual = [path.parent] if path.parent == usual_path().parent else []
     databases = [Path(f"{it}{end}") for it in (path, index_path(path)) for end in _OF_DATABASE]
     beside = [it for it in (*databases, lock_path(path), live_folder(path)) if it.exists()]
-    return [*usual, *beside, *tokens(path), *_asides(path)]
+    return [*usual, *beside, *tokens(path), *pending_files(path), *_asides(path)]
 
 
 def _asides(path: Path) -> list[Path]:
