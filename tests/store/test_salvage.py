@@ -301,7 +301,7 @@ def test_a_session_without_entries_says_that_they_are_lost(
     assert (report.entries_saved, report.sessions_lost) == (0, 0)
     with SqliteStore(path) as store:
         (gap,) = store.read("ses_7")
-    assert (gap.kind, gap.line) == (Kind.GAP, b'{"lostEntries":2}')
+    assert (gap.kind, gap.line) == (Kind.GAP, b'{"lostEntries":2,"isDamage":true}')
 
 
 def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
     assert (report.entries_saved, report.entries_lost) == (4, 1)
     with SqliteStore(path) as store:
         read = [(it.seq, it.line) for it in store.read("s")]
-    gap = b'{"lostEntries":1}'
+    gap = b'{"lostEntries":1,"isDamage":true}'
     assert [line for _, line in read] == [lines[0], gap, *lines[2:]]
     assert [seq for seq, _ in read] == [1, 2, 3, 4, 5]
 

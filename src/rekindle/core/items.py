@@ -180,13 +180,20 @@ class Plan(Struct, kw_only=True):
 
 
 class Gap(Struct, kw_only=True):
-    """Entries that the store could not take."""
+    """Entries that the store could not take, or has lost."""
 
     seq: int
     at_us: int
     last_seq: int = 0
     """The last entry that had to do with it."""
     lost: int
+    is_damage: bool = False
+    """Whether they were there, and could not be read any more."""
+
+    def __str__(self) -> str:
+        entries = "1 entry is" if self.lost == 1 else f"{self.lost} entries are"
+        why = "the store was damaged" if self.is_damage else "the store could not be written"
+        return f"{entries} missing: {why}"
 
 
 class Handover(Struct, kw_only=True):

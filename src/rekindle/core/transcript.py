@@ -139,9 +139,7 @@ class Transcript:
             case Kind.REMINDER:
                 self._turn(entry).items.append(Reminder(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
-                told = (members(entry.line) or {}).get("lostEntries")
-                lost = told if isinstance(told, int) else 0
-                self._turn(entry).items.append(Gap(seq=entry.seq, at_us=entry.at_us, lost=lost))
+                self._turn(entry).items.append(_gap(entry))
             case _:
                 pass
 
@@ -484,6 +482,17 @@ def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any
         for name in [*known] if told is None else [it for it in table(told) if known[it] is None]:
             del known[name]
     return known
+
+
+def _gap(entry: Entry) -> Gap:
+    told = members(entry.line) or {}
+    lost, is_damage = told.get("lostEntries"), told.get("isDamage") is True
+    return Gap(
+        seq=entry.seq,
+        at_us=entry.at_us,
+        lost=lost if isinstance(lost, int) else 0,
+        is_damage=is_damage,
+    )
 
 
 def _key(entry: Entry) -> Hashable:
