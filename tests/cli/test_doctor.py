@@ -358,7 +358,7 @@ def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
         assert found["live"]["facts"]["sessions"][0]["id"] == session_id
         assert "leases" not in found
     finally:
-        client.close()
+        client.close()  # which kills it
     code, found = doctor(home, "--store", path)
     assert (code, found["leases"]["level"]) == (0, "warning")
     assert found["leases"]["facts"]["sessions"] == [session_id]
@@ -371,9 +371,19 @@ def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
     assert not {"leases", "leftovers"} & found.keys()
 
 
+def test_whoever_has_left_as_usual_holds_nothing(home: Path, path: Path) -> None:
+    with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:
+        client.call("initialize", {"protocolVersion": 1})
+        client.new()
+        assert client.end() == (0, "")
+    code, found = doctor(home, "--store", path)
+    assert (code, {it["level"] for it in found.values()}) == (0, {"ok"})
+    assert list((path.parent / "s.db.live").iterdir()) == []
+
+
 def test_what_another_machine_holds_is_left_alone(home: Path, path: Path) -> None:
-    with SqliteStore(path) as store:
-        store.claim("ses_1", Holder(token="t", pid=1, host="elsewhere"))  # noqa: S106
+    sql = "insert into lease (session, token, pid, host) select key, 't', 1, 'elsewhere'"
+    change(path, f"{sql} from session")
     _, found = doctor(home, "--store", path, "--fix")
     assert found["leases"]["level"] == "ok"
     assert "another machine" in found["leases"]["what"]
