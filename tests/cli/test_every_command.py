@@ -224,6 +224,16 @@ def test_a_store_that_cannot_be_read(environ: dict[str, str], command: str) -> N
     run(environ, command, *words_for(command, "ses_1"))
 
 
+def test_what_was_given_does_not_colour_the_terminal() -> None:
+    for words in (["list", "--x\x1b[31m"], ["x\x1b[31m"], ["list", "--store", "/x\x1b[31m"]):
+        done = subprocess.run(
+            [*REKINDLE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode
+        assert "\x1b" not in done.stderr
+        assert "\\x1b[31m" in done.stderr
+
+
 @pytest.mark.parametrize("command", [it for it in COMMANDS if "ses_1" in words_for(it, "ses_1")])
 @pytest.mark.parametrize("session", ["nobody", "", "\udcff", "x" * 5000, "a\x1b[31mb\nc"])
 def test_an_id_that_is_none(environ: dict[str, str], command: str, session: str) -> None:
