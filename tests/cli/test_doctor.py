@@ -312,6 +312,45 @@ def test_a_store_is_known_while_its_mark_is_still_in_the_log(home: Path, tmp_pat
         assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
 
 
+@pytest.mark.parametrize("begin", ["", "pragma auto_vacuum = 2; pragma journal_mode = wal"])
+def test_a_store_that_was_only_begun_is_one(home: Path, tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "new.db"
+    path.touch(0o600)
+    (tmp_path / "new.db.lock").touch(0o600)
+    change(path, begin)
+    code, found = doctor(home, "--store", path)
+    assert (code, found["store"]["what"]) == (0, f"nothing is recorded yet: {path}")
+    assert rekindle(home, "list", "--store", path).stderr == "rekindle: no sessions\n"
+
+
+def test_a_folder_in_the_place_of_the_lock_is_a_problem(home: Path, path: Path) -> None:
+    (path.parent / "s.db.lock").unlink()
+    (path.parent / "s.db.lock").mkdir(mode=0o755)
+    code, found = doctor(home, "--store", path)
+    assert (code, found["permissions"]["level"]) == (1, "ok")
+    assert found["access"]["what"].endswith("nothing can be recorded")
+
+
+def test_a_file_that_never_was_a_store_is_not_to_be_repaired(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("Not a short one. " * 100, encoding="utf-8")
+    told = rekindle(home, "list", "--store", tmp_path / "letter").stderr
+    words = "is no store of Rekindle's, or its beginning is damaged"
+    assert told == f"rekindle: {tmp_path / 'letter'} {words}\n"
+
+
+def test_the_index_for_searching_is_looked_at(home: Path, path: Path) -> None:
+    rekindle(home, "search", "--store", path, "hello")
+    assert doctor(home, "--store", path)[1]["index"]["what"] == "sound"
+    overwrite(Path(f"{path}.index"), "progress")
+    assert "doctor" not in rekindle(home, "search", "--store", path, "hello").stderr
+    code, found = doctor(home, "--store", path)
+    assert (code, found["index"]["level"]) == (1, "problem")
+    code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["index"]["level"]) == (0, "fixed")
+    assert doctor(home, "--store", path)[1]["index"]["what"] == "sound"
+    assert rekindle(home, "search", "--store", path, "hello").returncode == 0
+
+
 def test_a_damaged_index_is_made_anew(home: Path, path: Path) -> None:
     with closing(apsw.Connection(str(path))) as db:
         db.execute("pragma writable_schema = on")

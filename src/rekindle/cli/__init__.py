@@ -67,7 +67,7 @@ SPEAKERS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
 
 _DEBUG = "REKINDLE_DEBUG"
-_SAVE = ": `rekindle doctor --fix` saves what can be read"
+TO_BE_SAVED = ": `rekindle doctor --fix` saves what can be read"
 _GONE = "the current folder is gone: change into one that is there"
 
 
@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         return INTERRUPTED
     except RekindleError as error:
         is_to_be_saved = isinstance(error, StoreDamaged) and not isinstance(error, IndexDamaged)
-        words = f"{error}{_SAVE if is_to_be_saved else ''}"
+        words = f"{error}{TO_BE_SAVED if is_to_be_saved else ''}"
         return _fail(words, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except OSError as error:
         return _fail(_GONE if _is_for_want_of_folder(error) else error, FAILURE)

@@ -258,6 +258,17 @@ def is_store(path: Path) -> bool:
     return mark == APPLICATION_ID
 
 
+def is_begun(path: Path) -> bool:
+    """Tell whether a file is a store whose maker was killed before there was anything in it."""
+    if not lock_path(path).is_file():
+        return False
+    if not path.stat().st_size:
+        return True
+    with suppress(StoreError), Examination(path) as store:
+        return store.pragma("schema_version") == store.pragma("user_version") == 0
+    return False
+
+
 def _header(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_MARK.stop)
