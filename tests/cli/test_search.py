@@ -11,7 +11,6 @@ from pathlib import Path
 
 import apsw
 import pytest
-
 from damaging import overwrite
 
 from acp import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
