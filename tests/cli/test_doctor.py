@@ -15,13 +15,6 @@ from damaging import overwrite
 from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
-from rekindle.cli.checks.places import (
-    check_disk,
-    file_system_of,
-    mounts_of_linux,
-    mounts_of_macos,
-    size,
-)
 from rekindle.model import Holder, Kind, Opened, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -489,33 +482,6 @@ def test_editors_are_looked_at(home: Path, tmp_path: Path) -> None:
     assert f"start {tmp_path}/gone/rekindle, which is not there" in found["editor"]["what"]
 
 
-MOUNTINFO = r"""
-22 1 8:1 / / rw - ext4 /dev/sda1 rw
-30 22 0:40 / /home/me/My\040files rw,relatime shared:5 - nfs4 host:/x rw
-31 22 0:41 / /home/me rw - btrfs /dev/sdb rw
-32 22 0:42 / /mnt rw - ext4 /dev/sdc rw
-33 22 0:43 / /mnt rw - cifs //host/x rw
-"""
-MOUNT = """
-/dev/disk1 on / (apfs, local, journaled)
-//me@host/share on /Volumes/share (smbfs, nodev, nosuid)
-"""
-
-
-@pytest.mark.parametrize(
-    ("free", "level"),
-    [(0, "problem"), (500_000, "problem"), (50_000_000, "warning"), (10**10, "ok")],
-)
-def test_a_full_disk_is_a_problem(
-    path: Path, free: int, level: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = shutil.disk_usage(path)._replace(free=free)
-    monkeypatch.setattr(shutil, "disk_usage", {path.parent: usage}.__getitem__)
-    (finding,) = [it for it in check_disk(path) if "free" in it.facts]
-    assert finding.level == level
-    assert bool(finding.remedy) == (level != "ok")
-
-
 @pytest.mark.parametrize("columns", [40, 80])
 def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
     path.chmod(0o644)
@@ -529,21 +495,3 @@ def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
     assert "can be read and written" in shown
     assert "(quick; --full looks at more" in shown
     assert "others can use it → chmod 600" in shown
-
-
-def test_the_file_system_is_that_of_the_nearest_mount() -> None:
-    linux, macos = mounts_of_linux(MOUNTINFO), mounts_of_macos(MOUNT)
-    assert file_system_of(Path("/home/me/My files/x"), linux) == "nfs4"
-    assert file_system_of(Path("/home/me/other"), linux) == "btrfs"
-    assert file_system_of(Path("/home/mean"), linux) == "ext4"
-    assert file_system_of(Path("/mnt/x"), linux) == "cifs"
-    assert file_system_of(Path("/Volumes/share/x"), macos) == "smbfs"
-    assert file_system_of(Path("/Users/me"), macos) == "apfs"
-    assert file_system_of(Path("/x"), []) is None
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
-)
-def test_sizes_are_told_in_one_unit(amount: float, words: str) -> None:
-    assert size(amount) == words

@@ -17,7 +17,6 @@ from msgspec import UNSET
 
 from rekindle.core import terminals
 from rekindle.core.items import (
-    Gap,
     Handover,
     Message,
     Other,
@@ -27,6 +26,7 @@ from rekindle.core.items import (
     Terminal,
     ToolCall,
     Turn,
+    gap_in,
     outcome_in_words,
 )
 from rekindle.core.text_chunks import read_text_chunk
@@ -139,7 +139,7 @@ class Transcript:
             case Kind.REMINDER:
                 self._turn(entry).items.append(Reminder(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
-                self._turn(entry).items.append(_gap(entry))
+                self._turn(entry).items.append(gap_in(entry))
             case _:
                 pass
 
@@ -482,17 +482,6 @@ def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any
         for name in [*known] if told is None else [it for it in table(told) if known[it] is None]:
             del known[name]
     return known
-
-
-def _gap(entry: Entry) -> Gap:
-    told = members(entry.line) or {}
-    lost, is_damage = told.get("lostEntries"), told.get("isDamage") is True
-    return Gap(
-        seq=entry.seq,
-        at_us=entry.at_us,
-        lost=lost if isinstance(lost, int) else 0,
-        is_damage=is_damage,
-    )
 
 
 def _key(entry: Entry) -> Hashable:
