@@ -36,10 +36,12 @@ class Recorded:
             match entry.kind:
                 case Kind.UPDATE:
                     said += said_in(entry.line)
+                    answers += b'"state":"idle"' in entry.line
                 case Kind.PROMPT:
                     asked += asked_in(entry.line)[-1:]
                 case Kind.ANSWER:
-                    answers += 1
+                    # From version 2 on, such a one only says that the prompt was taken.
+                    answers += b'"messageId"' not in entry.line
                 case Kind.GAP:
                     gaps += 1
                 case _:

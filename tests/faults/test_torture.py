@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from rekindle.model import Entry, Kind, Side
+
 from . import report
+from .__main__ import arguments, is_whole
 from .checks import Recorded, check_no_faults_of_ours, check_record, check_replay
-from .episodes import KINDS, Outcome, run
+from .episodes import KINDS, Outcome, kind_of, run
 from .ledger import Conversation, Serial
 from .nursery import Nursery
 from .report import Run
@@ -28,6 +31,7 @@ EPISODES = [
     ("commands that are killed", 1),
     ("upgrades that are killed", 1),
     ("a damaged store", 1),
+    ("damage to a store in use", 1),
     ("endurance", 1),
 ]
 
@@ -136,6 +140,41 @@ def test_a_failure_says_how_to_see_it_again() -> None:
     assert "make torture SEED=7 EPISODE=12" in words
     assert "/tmp/x/7-12" in words  # noqa: S108
     assert Run(7, 1.0, [outcome]).figures()["promises broken"] == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_kind_comes_early_in_a_long_run_and_the_longest_first(seed: int) -> None:
+    first = [kind_of(seed, number) for number in range(len(KINDS))]
+    assert sorted(first) == sorted(KINDS)
+    assert first[0] == "a client that does not read for a minute"
+    assert first == [kind_of(seed, number) for number in range(len(KINDS))]
+    assert first != [kind_of(seed + 1, number) for number in range(len(KINDS))]
+
+
+def test_in_version_2_a_turn_has_ended_when_the_session_is_idle() -> None:
+    lines = {
+        Kind.ANSWER: b'{"result":{"messageId":"asked-1"}}',
+        Kind.UPDATE: b'{"update":{"sessionUpdate":"state_update","state":"idle"}}',
+    }
+    taken, idle = (
+        Entry(seq=seq, side=Side.AGENT, kind=kind, at_us=1, line=lines[kind], protocol=2)
+        for seq, kind in enumerate(lines, 1)
+    )
+    assert Recorded.of([taken]).answers == 0
+    assert Recorded.of([taken, idle]).answers == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "is_written"),
+    [
+        ("--seconds 600 --seed 1 2 3", True),
+        ("--seconds 600 --seed 1 2", False),
+        ("--seconds 60 --seed 1 2 3", False),
+        ("--seconds 600 --seed 1 2 3 --kind strikes", False),
+    ],
+)
+def test_only_a_whole_run_is_told_in_the_document(words: str, *, is_written: bool) -> None:
+    assert is_whole(arguments(words.split())) is is_written
 
 
 def test_every_kind_of_episode_has_a_place_in_the_short_form_but_the_long_ones() -> None:
