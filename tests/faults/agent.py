@@ -1,8 +1,8 @@
 """An agent that does as the prompt says, and numbers everything that it says.
 
 It is started thousands of times, so it imports next to nothing, and finds what it needs in a line
-without decoding it. What it says in a session is `<a1234567.1>`, `<a1234567.2>` and so on: its
-own name, and how much it has said there. With `--resumes`, it claims to know every session. With
+without decoding it. What it says in a session is `<a1234567-1.1>`, `<a1234567-1.2>` and so on: its
+own name and which of its sessions it is, and how much it has said there. With `--resumes`, it claims to know every session. With
 `--v2`, it speaks version 2 of the protocol.
 """
 
@@ -33,6 +33,8 @@ SPEAKS_2 = "--v2" in sys.argv
 KNOWS_ALL = "--resumes" in sys.argv
 HOW_OFTEN: dict[bytes, int] = {}
 """How much was said in each session."""
+WHICH: dict[bytes, int] = {}
+"""The sessions, in the order in which it said something there."""
 OPEN: dict[bytes, bytes] = {}
 """The requests of turns that do not end by themselves, by session."""
 DEAF: list[bool] = []
@@ -165,7 +167,8 @@ UNANSWERED = {"stall"}
 
 def update(session: bytes, me: str = ME) -> bytes:
     number = HOW_OFTEN[session] = HOW_OFTEN.get(session, 0) + 1
-    said = b"<%s.%d>" % (me.encode(), number)
+    which = WHICH.setdefault(session, len(WHICH))
+    said = b"<%s-%d.%d>" % (me.encode(), which, number)
     group = b"%s-%d" % (me.encode(), number - number % 8)
     match number % 8:
         case 0:
@@ -181,8 +184,8 @@ def update(session: bytes, me: str = ME) -> bytes:
         case _:
             kind = b"agent_message_chunk"
     # What is said before the first thought is another message than what comes after it.
-    which = b'"messageId":"%s-%s-%d",' % (kind, group, number == 1) if SPEAKS_2 else b""
-    what = b'"%s",%s"content":{"type":"text","text":"%s"}' % (kind, which, said)
+    named = b'"messageId":"%s-%s-%d",' % (kind, group, number == 1) if SPEAKS_2 else b""
+    what = b'"%s",%s"content":{"type":"text","text":"%s"}' % (kind, named, said)
     return told(session, what)
 
 
