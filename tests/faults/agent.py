@@ -2,8 +2,8 @@
 
 It is started thousands of times, so it imports next to nothing, and finds what it needs in a line
 without decoding it. What it says in a session is `<a1234567-1.1>`, `<a1234567-1.2>` and so on: its
-own name and which of its sessions it is, and how much it has said there. With `--resumes`, it claims to know every session. With
-`--v2`, it speaks version 2 of the protocol.
+own name and which of its sessions it is, and how much it has said there. With `--resumes`, it
+claims to know every session. With `--v2`, it speaks version 2 of the protocol.
 """
 
 import os

@@ -1,6 +1,6 @@
 """What the clients have received and sent, session by session: one side of every check.
 
-Everything that agents and clients say carries a serial: `<a1234567-0.3>` is the third thing that one
+Everything that agents and clients say carries a serial: `<a1234567-0.3>` is the third thing that an
 agent process said in its first session, `<p1234567.2>` the second prompt of one connection.
 """
 
