@@ -8,6 +8,7 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 from losing_disk import File, lay_down, losing_disk
+from shortened import some
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import Kind, Opened, Side, Stretch
@@ -73,7 +74,7 @@ def numbers_in(path: Path) -> list[int]:
             return []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(writes=WRITES, part=st.floats(0, 1), seed=st.integers(0, 10**6))
 def test_what_was_synced_outlives_a_loss_of_power(
     writes: list[tuple[int, int, bool]], part: float, seed: int
