@@ -148,8 +148,10 @@ def check_soundness(store_path: Path) -> None:
     """SQLite and Rekindle's own doctor find nothing wrong, without a repair."""
     if store_path.exists():
         with Examination(store_path) as store:
-            wrong = store.complaints(full=True) + store.unreadable_entries()
-            wrong += [f"no session {key}" for key in store.entries_without_session()]
+            wrong = store.complaints(full=True)
+            if not wrong:
+                wrong = store.unreadable_entries()
+                wrong += [f"no session {key}" for key in store.entries_without_session()]
         if wrong:
             raise Violation("the store is not sound", "; ".join(wrong[:3]))
 
