@@ -12,6 +12,7 @@ import apsw
 import pytest
 from damaging import ALL, HARMS, Original, chance_of, chunks, described, fill, lay_down, overwrite
 from hypothesis import given, settings, strategies as st
+from shortened import some
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
@@ -292,7 +293,7 @@ def _restored() -> Iterator[None]:
     module._FIRST_PAUSE, module._LONGEST_PAUSE = pauses  # noqa: SLF001
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
 def test_whatever_is_damaged_recording_goes_on(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int

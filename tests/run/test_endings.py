@@ -97,6 +97,7 @@ def test_an_answer_in_place_of_a_dead_agent_stands_on_a_line_of_its_own(start: S
     assert process.wait(PATIENCE) == 4
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("after_ms", [0, 10, 30, 60])
 def test_a_signal_at_the_very_beginning_leaves_no_agent_behind(

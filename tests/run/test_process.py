@@ -53,6 +53,20 @@ def test_in_a_terminal_it_is_shown_and_not_obeyed(tmp_path: Path) -> None:
     assert shown == "red\ufffd \xe9\r\n"
 
 
+def test_what_rekindle_says_of_its_store_is_not_obeyed_either(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31m").touch()
+    done = subprocess.run(
+        [*REKINDLE, "run", "--store", tmp_path / "\x1b[31m" / "s.db", "--", *python("")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stderr.startswith(b"rekindle: not recording: ")
+    assert b"\\x1b[31m" in done.stderr
+    assert b"\x1b" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "code", "words"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.errors import StoreTooNew, StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import Claimed, Holder, Kind, Page, Side, Stretch
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -106,6 +106,15 @@ def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
+def test_a_row_that_has_lost_lines_is_damage(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "s.db") as store:
+        store.write([said(b"1", b"2", b"3")])
+        with closing(apsw.Connection(str(tmp_path / "s.db"))) as db:
+            db.execute("update stretch set data = x'31000a33'")
+        with pytest.raises(StoreDamaged, match="does not have its 3 entries"):
+            list(store.read("s"))
+
+
 def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -95,7 +95,7 @@ def _is_ours(path: Path) -> bool:
 
 def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
     from rekindle.cli import COMMANDS
-    from rekindle.cli.checks import agents, database, holders
+    from rekindle.cli.checks import agents, database, holders, index
     from rekindle.store.examining import NEWEST_SCHEMA, Examination
 
     if path.stat().st_size > _WORTH_A_WORD:
@@ -112,6 +112,7 @@ def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
             "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
             "leases": lambda: holders.check_holders(store.leases(), path),
             "leftovers": lambda: holders.check_leftovers(path),
+            "index": lambda: index.check_index(path),
             "agents": lambda: agents.check_agents(store),
         }
         for name, check in checks.items():

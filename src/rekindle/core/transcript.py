@@ -18,7 +18,6 @@ from msgspec import UNSET
 
 from rekindle.core import terminals
 from rekindle.core.items import (
-    Gap,
     Handover,
     Message,
     Other,
@@ -28,6 +27,7 @@ from rekindle.core.items import (
     Terminal,
     ToolCall,
     Turn,
+    gap_in,
     outcome_in_words,
 )
 from rekindle.core.text_chunks import read_text_chunk
@@ -144,9 +144,7 @@ class Transcript:
             case Kind.REMINDER:
                 self._turn(entry).items.append(Reminder(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
-                told = (members(entry.line) or {}).get("lostEntries")
-                lost = told if isinstance(told, int) else 0
-                self._turn(entry).items.append(Gap(seq=entry.seq, at_us=entry.at_us, lost=lost))
+                self._turn(entry).items.append(gap_in(entry))
             case _:
                 pass
 

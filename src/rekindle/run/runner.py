@@ -20,7 +20,6 @@ from threading import Lock
 from rekindle.core.ended import AgentEnded
 from rekindle.core.flow import Failure
 from rekindle.core.relay import Relay
-from rekindle.core.safety import spelled_out
 from rekindle.core.step import Posed, Step
 from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import Holder, Side
@@ -114,8 +113,7 @@ class Runner:
         for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
             _queue(step.to(side), sink, is_terminated=side is not unterminated)
         for complaint in step.complaints:
-            # Stderr may be a terminal, which must not obey what anybody says.
-            self._log.tell(spelled_out(complaint.text), quote=spelled_out(complaint.quote))
+            self._log.tell(complaint.text, quote=complaint.quote)
         wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._events.put(None)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import apsw
 from msgspec import Struct
@@ -26,7 +26,7 @@ from rekindle.store.migrations import (
     schema_version,
 )
 from rekindle.store.opening import in_words, lock_path, open_for_writing, open_read_only
-from rekindle.store.rows import CODEC_LINES, entries_in, session_in
+from rekindle.store.rows import entries_in, session_in
 from rekindle.store.statements import ROW
 
 SOUND_SQLITE = (3, 51, 3)
@@ -258,6 +258,17 @@ def is_store(path: Path) -> bool:
     return mark == APPLICATION_ID
 
 
+def is_begun(path: Path) -> bool:
+    """Tell whether a file is a store whose maker was killed before there was anything in it."""
+    if not lock_path(path).is_file():
+        return False
+    if not path.stat().st_size:
+        return True
+    with suppress(StoreError), Examination(path) as store:
+        return store.pragma("schema_version") == store.pragma("user_version") == 0
+    return False
+
+
 def _header(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_MARK.stop)
@@ -276,13 +287,10 @@ def _is_readable(rows: Any) -> bool:  # noqa: ANN401 - an apsw cursor
 
 
 def _wrong_with(row: Any) -> str | None:  # noqa: ANN401 - a row
-    where, count, _, _, _, _, codec, data = row
-    if codec == CODEC_LINES and count > 1 and cast("bytes", data).count(b"\n") + 1 != count:
-        return f"the row {where} does not have its {count} entries"
     try:
         entries_in(row)
     except (StoreError, ValueError) as error:
-        return f"the row {where} makes no sense: {error}"
+        return f"the row {row[0]} makes no sense: {error}"
     return None
 
 

@@ -85,6 +85,16 @@ class Leases:
             if self._claimed.get(one) == holder:
                 del self._claimed[one]
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether something was claimed by way of this object."""
+        return bool(self._alive)
+
+    def drop_all(self) -> None:
+        """Give up whatever was claimed by way of this object."""
+        for token in self._alive:
+            self._db.execute(DROP, {"token": token, "key": None})
+
     def inherit(self, former: "Leases") -> None:
         """Be alive instead of another."""
         self._claimed = former._claimed | self._claimed  # noqa: SLF001 - of its own kind

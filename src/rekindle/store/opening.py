@@ -266,6 +266,10 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
     """Turn what SQLite and the system say into what a person can act on."""
     if is_full(error):
         return StoreUnavailable(f"the disk with the store {path} is full")
+    if isinstance(error, apsw.NotADBError) and not lock_path(path).exists():
+        # Whoever has written to a store has left its lock.
+        words = f"{path} is no store of Rekindle's, or its beginning is damaged"
+        return StoreUnavailable(words)
     if _tells_of_damage(error):
         return StoreDamaged(f"the store {path} is damaged: {error}")
     match error:

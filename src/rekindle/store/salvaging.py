@@ -310,7 +310,7 @@ class Salvager:
             self._db.execute(APPEND, row)
 
     def _mark_as(self, where: int, lost: int, at_us: int) -> None:
-        gap = encode({"lostEntries": lost})
+        gap = encode({"lostEntries": lost, "isDamage": True})
         row = (where, 1, Side.AGENT, Kind.GAP, at_us, 1, CODEC_LINES, gap)
         self._db.execute(APPEND, row)
 

@@ -315,7 +315,11 @@ class SqliteStore:
             return self._leases.claimed()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and give up what was claimed by way of this very object."""
+        if self._leases.is_in_use:
+            # Whoever is alive is seen by a lock; but one who has left should not look killed.
+            with suppress(StoreUnavailable), self._writing():
+                self._leases.drop_all()
         with self._mutex, translated(self._path):
             self._leases.close()
             self._db.close()

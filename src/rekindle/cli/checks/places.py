@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.checks.damage import save_what_can_be_read
-from rekindle.store.examining import is_database
+from rekindle.store.examining import is_begun, is_database
 from rekindle.store.location import index_path, pending_files, usual_path
 from rekindle.store.opening import lock_path, report_path, set_aside
 
@@ -34,6 +34,8 @@ def check_store(path: Path, *, is_ours: bool, is_asked_for: bool) -> Iterator[Fi
     facts = {"path": str(path)}
     if is_ours:
         yield Finding(check="store", what=str(path), facts=facts)
+    elif path.is_file() and is_begun(path):
+        yield Finding(check="store", what=f"nothing is recorded yet: {path}", facts=facts)
     elif path.is_file():
         yield _other_file(path)
     elif path.exists():
@@ -66,6 +68,12 @@ def check_writable(path: Path) -> Iterator[Finding]:
             "access",
             f"the folder {folder} is read-only: nothing can be recorded",
             f"make it writable, or {_ANOTHER}",
+        )
+    elif lock_path(path).is_dir():
+        yield _problem(
+            "access",
+            f"{lock_path(path)} is a folder, where a file should be: nothing can be recorded",
+            "remove it, or move it elsewhere",
         )
     else:
         yield Finding(check="access", what="can be read and written")
@@ -103,8 +111,9 @@ def belongings(path: Path) -> list[Path]:
     """
     usual = [path.parent] if path.parent == usual_path().parent else []
     databases = [Path(f"{it}{end}") for it in (path, index_path(path)) for end in _OF_DATABASE]
-    beside = [it for it in (*databases, lock_path(path), live_folder(path)) if it.exists()]
-    return [*usual, *beside, *tokens(path), *pending_files(path), *_asides(path)]
+    files = [it for it in (*databases, lock_path(path)) if it.is_file()]
+    live = [it for it in (live_folder(path),) if it.is_dir()]
+    return [*usual, *files, *live, *tokens(path), *pending_files(path), *_asides(path)]
 
 
 def _asides(path: Path) -> list[Path]:
