@@ -154,6 +154,39 @@ def test_eight_that_meet_the_same_damage_save_it_once(start: Start, damaged: Pat
         assert [it.kind for it in entries(damaged, id_)].count(Kind.ANSWER) == 1
 
 
+def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
+    start: Start, store_path: Path
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(40))
+        store_path.rename(f"{store_path}.kept")
+        log = Path(f"{store_path}-wal").read_bytes()
+    Path(f"{store_path}.kept").rename(store_path)
+    changed = bytearray(log)
+    changed[len(log) // 3] ^= 1
+    Path(f"{store_path}-wal").write_bytes(changed)
+    for command in (["list"], ["doctor"], ["doctor", "--full"]):
+        done = subprocess.run(
+            [*REKINDLE, *command, "--store", store_path],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "is damaged: its log" in done.stdout + done.stderr
+        assert "rekindle doctor --fix" in done.stdout + done.stderr
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    client.prompt(session_id, "hello")
+    assert len(listed(client)) == 41
+    code, stderr = client.end()
+    assert code == 0
+    assert "40 sessions and" in stderr
+    assert doctor(store_path)
+
+
 # -- what a recorder does ---------------------------------------------------------------------
 
 

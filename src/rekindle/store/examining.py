@@ -6,14 +6,14 @@ Everything raises StoreUnavailable.
 
 import json
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, cast
 
 import apsw
 from msgspec import Struct
 
-from rekindle.errors import StoreError
+from rekindle.errors import StoreDamaged, StoreError
 from rekindle.model import AgentIdentity, Holder, Kind
 from rekindle.store import statements
 from rekindle.store.filelock import is_held
@@ -25,7 +25,13 @@ from rekindle.store.migrations import (
     place,
     schema_version,
 )
-from rekindle.store.opening import in_words, lock_path, open_for_writing, open_read_only
+from rekindle.store.opening import (
+    check_log,
+    in_words,
+    lock_path,
+    open_for_writing,
+    open_read_only,
+)
 from rekindle.store.rows import CODEC_LINES, entries_in, session_in
 from rekindle.store.statements import ROW
 
@@ -115,6 +121,11 @@ class Examination:
             # However long something takes, an interrupt must get through.
             self._db.set_progress_handler(lambda: False, _STEPS_BETWEEN_LOOKS)
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            try:
+                check_log(self._db, path)
+            except BaseException:
+                self._db.close()
+                raise
 
     def schema(self) -> int | None:
         """Return the store's schema; None if it is no store of ours."""
@@ -253,8 +264,13 @@ def is_store(path: Path) -> bool:
         return False
     if mark == 0 and lock_path(path).exists():
         # A new store has its mark in SQLite's log first.
-        with suppress(StoreError), Examination(path) as store:
-            return store.schema() is not None
+        try:
+            with Examination(path) as store:
+                return store.schema() is not None
+        except StoreDamaged:
+            return True
+        except StoreError:
+            return False
     return mark == APPLICATION_ID
 
 

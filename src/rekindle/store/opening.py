@@ -22,6 +22,7 @@ from rekindle.store.migrations import (
     migrate,
     schema_version,
 )
+from rekindle.store.wal import hides_commits
 
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
@@ -47,7 +48,9 @@ def open_for_writing(path: Path, patience: float) -> Database:
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
-        if _check(db, path) < len(MIGRATIONS):
+        done = _check(db, path)
+        check_log(db, path)
+        if done < len(MIGRATIONS):
             _upgrade(db, path, patience)
         db.pragma("wal_autocheckpoint", _PAGES_A_CHECKPOINT)
         db.pragma("journal_size_limit", _LARGEST_IDLE_WAL)
@@ -68,6 +71,7 @@ def open_for_reading(path: Path) -> Database:
     db = open_read_only(path)
     try:
         done = _check(db, path)
+        check_log(db, path)
     except BaseException:
         db.close()
         raise
@@ -192,6 +196,16 @@ def _check(db: Database, path: Path) -> int:
         raise StoreTooNew(str(path), done, len(MIGRATIONS))
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, was_kept)
     return done
+
+
+def check_log(db: Database, path: Path) -> None:
+    """Raise StoreDamaged if SQLite does not see all that was committed to its log."""
+    if hides_commits(db, path):
+        # Closing would else remove it.
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        raise StoreDamaged(
+            f"the store {path} is damaged: its log has more than can be read in its order"
+        )
 
 
 def _upgrade(db: Database, path: Path, patience: float) -> None:
