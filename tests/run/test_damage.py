@@ -11,7 +11,7 @@ from threading import Event
 import apsw
 import pytest
 from damaging import ALL, HARMS, Original, chance_of, chunks, described, fill, lay_down, overwrite
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
@@ -335,10 +335,32 @@ def test_whatever_is_damaged_recording_goes_on(
     harm = chance.choice(HARMS)
     for number in chance.sample(range(1, len(file) // PAGE + 1), chance.randint(1, 8)):
         harm(file, (number - 1) * PAGE, chance)
-    # Where it says whose it is, and of which schema: then it may be another's, or newer.
-    for ours in (slice(60, 64), slice(68, 72)):
-        file[ours] = original.files[""][ours]
-    path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "recording")
+    check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "recording")
+
+
+@settings(deadline=None, max_examples=60)
+@example(18, 0)
+@example(20, 0)
+@example(47, 0)
+@example(60, 7)
+@example(62, 0)
+@example(63, 1)
+@example(68, 0)
+@example(71, 3)
+@given(st.integers(0, 99), st.integers(0, 7))
+def test_whatever_bit_of_the_header_flips_recording_goes_on(
+    original: Original, tmp_path_factory: pytest.TempPathFactory, at: int, bit: int
+) -> None:
+    module._FIRST_PAUSE = module._LONGEST_PAUSE = 0.0  # noqa: SLF001
+    file = bytearray(original.files[""])
+    file[at] ^= 1 << bit
+    path = check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "header")
+    with SqliteStore(path, create=False) as store:
+        assert len(store.sessions(ALL)) == 31
+
+
+def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
+    path = lay_down({"": bytes(file)}, folder)
     heard = Heard()
     recorder = Recorder(lambda: SqliteStore(path), heard, lambda: salvage_store(path))
     for n in range(3):
@@ -351,3 +373,4 @@ def test_whatever_is_damaged_recording_goes_on(
     recorder.close()
     assert not any("could not be recorded" in words or "a fault" in words for words in heard.told)
     assert len(entries(path, "new")) == 4
+    return path

@@ -56,7 +56,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     SqliteStore(path).close()
     newer = len(MIGRATIONS) + 1
     with closing(apsw.Connection(str(path))) as db:
-        db.execute(f"pragma user_version = {newer}")
+        db.execute(f"create table later (x); pragma user_version = {newer}")
     before = path.read_bytes()
     with pytest.raises(StoreTooNew, match=f"has schema {newer}.*upgrade Rekindle"):
         SqliteStore(path)

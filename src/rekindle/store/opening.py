@@ -20,13 +20,20 @@ from rekindle.store.migrations import (
     MIGRATIONS,
     Database,
     migrate,
+    schema_of,
     schema_version,
+    tables_in,
 )
 from rekindle.store.wal import hides_commits
 
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
 _PAGES_A_CHECKPOINT = 4000
+
+# Where SQLite's file format has the size of a page, whether there is a log, and what never changes.
+_FORMS = (bytes.fromhex("1000020200402020"), bytes.fromhex("1000010100402020"))
+_NEWEST_FORMAT = 4
+_HEADER = 100
 
 INCREMENTAL = 2
 """The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
@@ -43,6 +50,8 @@ def open_for_writing(path: Path, patience: float) -> Database:
     is_new = not path.exists()
     if is_new:
         _check_nothing_waits(path)
+    else:
+        _check_file(path)
     # If one that is there is set aside just now, none may be made in its place.
     make_private_file(path, create=is_new)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -83,6 +92,7 @@ def open_for_reading(path: Path) -> Database:
 
 def open_read_only(path: Path) -> Database:
     """Open a database, whosever it is and however old, without changing anything."""
+    _check_file(path)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         schema_version(db)
@@ -188,14 +198,60 @@ def _check(db: Database, path: Path) -> int:
     # Closing would else bring a log that somebody left into the file.
     was_kept = db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    check_header(db, path)
     done = schema_version(db)
-    is_empty = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
-    if db.pragma("application_id") != APPLICATION_ID and not (is_empty and done == 0):
+    if db.pragma("application_id") != APPLICATION_ID and (done or tables_in(db)):
         raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
     if done > len(MIGRATIONS):
         raise StoreTooNew(str(path), done, len(MIGRATIONS))
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, was_kept)
     return done
+
+
+def _check_file(path: Path) -> None:
+    """Raise StoreDamaged if the file of a store says what none of ours does, and SQLite trusts."""
+    header = _header(path)
+    schema = int.from_bytes(header[60:64], "big")
+    is_ours = header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+    if not is_ours or not 0 < schema <= len(MIGRATIONS):
+        return
+    is_format_known = int.from_bytes(header[44:48], "big") <= _NEWEST_FORMAT
+    if header[16:24] not in _FORMS or not is_format_known:
+        raise StoreDamaged(f"the store {path} is damaged: its header makes no sense")
+
+
+def _header(path: Path) -> bytes:
+    """Return how a file begins; nothing if it is shorter.
+
+    SQLite reads it: if we closed the file, it would lose its locks wherever else we have it open.
+    """
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    try:
+        file = apsw.VFSFile("", str(path), flags)
+    except apsw.CantOpenError:
+        # Whoever opens it next says why.
+        return b""
+    try:
+        return file.xRead(_HEADER, 0)
+    except apsw.IOError:
+        return b""
+    finally:
+        file.xClose()
+
+
+def check_header(db: Database, path: Path) -> None:
+    """Raise StoreDamaged if a store says to be another's, or newer, and its tables say otherwise.
+
+    Where the tables are not exactly those of a schema that is known, nothing is said: it may be so.
+    """
+    is_ours = db.pragma("application_id") == APPLICATION_ID
+    if is_ours and 0 < schema_version(db) <= len(MIGRATIONS):
+        return
+    # Without a lock it may be a copy that somebody has made for another purpose.
+    if lock_path(path).exists() and schema_of(tables_in(db)):
+        raise StoreDamaged(
+            f"the store {path} is damaged: what it says to be does not fit its tables"
+        )
 
 
 def check_log(db: Database, path: Path) -> None:
