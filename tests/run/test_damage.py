@@ -166,17 +166,7 @@ def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
     changed = bytearray(log)
     changed[len(log) // 3] ^= 1
     Path(f"{store_path}-wal").write_bytes(changed)
-    for command in (["list"], ["doctor"], ["doctor", "--full"]):
-        done = subprocess.run(
-            [*REKINDLE, *command, "--store", store_path],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == 1
-        assert "is damaged: its log" in done.stdout + done.stderr
-        assert "rekindle doctor --fix" in done.stdout + done.stderr
+    check_all_tell(store_path, "is damaged: its log")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
@@ -185,6 +175,34 @@ def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
     assert code == 0
     assert "40 sessions and" in stderr
     assert doctor(store_path)
+
+
+def test_a_store_that_was_emptied_is_told_of_by_all(start: Start, damaged: Path) -> None:
+    os.truncate(damaged, 0)
+    check_all_tell(damaged, "is empty, and was not")
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    client.prompt(session_id, "hello")
+    assert listed(client) == {session_id}
+    code, stderr = client.end()
+    assert code == 0
+    assert "the file is empty, and was not" in stderr
+    assert "nothing in it could be read" in stderr
+    assert doctor(damaged)
+
+
+def check_all_tell(path: Path, words: str) -> None:
+    for command in (["list"], ["doctor"], ["doctor", "--full"]):
+        done = subprocess.run(
+            [*REKINDLE, *command, "--store", path],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert words in done.stdout + done.stderr
+        assert "rekindle doctor --fix" in done.stdout + done.stderr
 
 
 # -- what a recorder does ---------------------------------------------------------------------

@@ -14,7 +14,7 @@ from damaging import ALL, Files, chunks, files_beside, fill
 
 from acp import PATIENCE
 from rekindle.errors import StoreDamaged, StoreUnavailable
-from rekindle.store import damage
+from rekindle.store import damage, opening
 from rekindle.store.damage import Report, reports, salvage
 from rekindle.store.examining import Examination
 from rekindle.store.filelock import FileLock
@@ -208,3 +208,47 @@ def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> No
     with SqliteStore(path) as new:
         assert len(new.sessions(ALL)) == 3
         new.write([chunks("ses_1", 1, 1)])
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: bool) -> None:
+    path, log = tmp_path / "s.db", tmp_path / "s.db-wal"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+        content = log.read_bytes()
+    os.truncate(path, 0)
+    if with_log:
+        log.write_bytes(content)
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="the file is empty, and was not"):
+            open_store(path, create=create)
+    assert log.exists() == with_log
+    report = salvage(path)
+    assert report
+    assert (report.sessions_saved, report.entries_saved) == ((3, 15) if with_log else (0, 0))
+    assert damage.in_words(report).endswith("nothing in it could be read") != with_log
+    open_store(path).close()
+
+
+def test_a_store_that_is_being_made_or_was_removed_was_not_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.touch()
+    lock_path(path).touch()
+    for _ in range(2):
+        # As one leaves it who is killed, and one who makes it now.
+        SqliteStore(path).close()
+        path.unlink()
+    SqliteStore(path).close()
+    path.unlink()
+    opening._mark_as_made(path, is_made=False)  # noqa: SLF001
+    path.touch()
+    with SqliteStore(path, create=False) as store:
+        assert store.sessions(ALL) == []
+
+
+def test_a_note_leaves_the_mark_as_it_is(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    assert salvage(path)
+    os.truncate(path, 0)
+    assert salvage(path)
+    assert len(reports(path)) == 2

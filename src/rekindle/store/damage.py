@@ -98,6 +98,8 @@ def in_words(report: Report) -> str:
     where = f"the damaged store was set aside as {report.path}"
     if not report.is_finished:
         return f"{where}; what was saved of it is not known"
+    if not report.sessions_saved + report.sessions_lost + report.entries_lost:
+        return f"{where}: nothing in it could be read"
     saved = f"{_several(report.sessions_saved, 'session')} and {_entries(report.entries_saved)}"
     if not report.sessions_lost + report.entries_lost:
         return f"{where}: {saved} were saved, and nothing is known to be lost"

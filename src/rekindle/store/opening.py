@@ -8,13 +8,13 @@ import errno
 import os
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
-from rekindle.store.filelock import FileLock
+from rekindle.store.filelock import FileLock, is_marked
 from rekindle.store.migrations import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -50,6 +50,7 @@ def open_for_writing(path: Path, patience: float) -> Database:
     is_new = not path.exists()
     if is_new:
         _check_nothing_waits(path)
+        _mark_as_made(path, is_made=False)
     else:
         _check_file(path)
     # If one that is there is set aside just now, none may be made in its place.
@@ -61,6 +62,7 @@ def open_for_writing(path: Path, patience: float) -> Database:
         check_log(db, path)
         if done < len(MIGRATIONS):
             _upgrade(db, path, patience)
+        _mark_as_made(path, is_made=True)
         db.pragma("wal_autocheckpoint", _PAGES_A_CHECKPOINT)
         db.pragma("journal_size_limit", _LARGEST_IDLE_WAL)
         # On macOS a sync reaches the disk only with this; elsewhere it changes nothing.
@@ -208,8 +210,31 @@ def _check(db: Database, path: Path) -> int:
     return done
 
 
+def _mark_as_made(path: Path, *, is_made: bool) -> None:
+    """Note that the store has something in it; before it is made, that it may still be empty."""
+    if is_made == is_marked(lock_path(path)):
+        return
+    # Where it cannot be noted, one that is emptied is taken for a new one.
+    with suppress(OSError):
+        lock = FileLock(lock_path(path))
+        lock.mark(is_set=is_made)
+        lock.close()
+
+
+def was_emptied(path: Path) -> bool:
+    """Tell whether a store that had something in it is an empty file now. Raises OSError."""
+    # Twice, because it may be made just now.
+    return all((_is_empty(path), is_marked(lock_path(path)), _is_empty(path)))
+
+
+def _is_empty(path: Path) -> bool:
+    return path.stat().st_size == 0
+
+
 def _check_file(path: Path) -> None:
     """Raise StoreDamaged if the file of a store says what none of ours does, and SQLite trusts."""
+    if was_emptied(path):
+        raise StoreDamaged(f"the store {path} is damaged: the file is empty, and was not")
     header = _header(path)
     schema = int.from_bytes(header[60:64], "big")
     is_ours = header[68:72] == APPLICATION_ID.to_bytes(4, "big")
