@@ -19,7 +19,7 @@ from rekindle.store.damage import Report, reports, salvage
 from rekindle.store.examining import Examination
 from rekindle.store.filelock import FileLock
 from rekindle.store.location import open_store
-from rekindle.store.opening import lock_path, report_path
+from rekindle.store.opening import lock_path, made_path, report_path, waiting
 from rekindle.store.sqlite import SqliteStore
 
 
@@ -117,6 +117,50 @@ def test_who_is_killed_while_saving_leaves_it_to_the_next(
     assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
 
 
+def test_what_was_saved_is_known_whenever_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    write = damage._write  # noqa: SLF001
+
+    def see(file: Path, data: bytes) -> None:
+        assert not path.is_file()
+        write(file, data)
+
+    monkeypatch.setattr(damage, "_write", see)
+    report = salvage(path)
+    assert report
+    # Killed before the new store was renamed; only its name makes it one.
+    path.rename(made_path(path))
+    with pytest.raises(StoreDamaged, match="is not saved yet"):
+        open_store(path)
+    assert salvage(path) == report
+    # Killed thereafter.
+    assert reports(path) == [report]
+    assert not made_path(path).exists()
+    # And when one failed to rename it, it is not done.
+    path.rename(tmp_path / "away")
+    path.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        damage._save(path, Path(report.path), print)  # noqa: SLF001
+    path.rmdir()
+    assert waiting(path) == Path(report.path)
+    assert salvage(path) == report
+
+
+def test_what_waits_is_what_was_set_aside_last_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stamp in ("20260102T030405Z", "20250102T030405Z"):
+        path = damaged(tmp_path)
+        monkeypatch.setattr(damage.time, "strftime", lambda *_, it=stamp: it)
+        report = salvage(path, is_sure=True)
+        assert report
+        report_path(Path(report.path)).unlink()
+    path.unlink()
+    assert waiting(path) == tmp_path / "s.db.damaged-20250102T030405Z"
+
+
 def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
@@ -186,7 +230,9 @@ def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.Monke
     path = damaged(tmp_path)
     usage = shutil.disk_usage(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(damage.shutil, "disk_usage", lambda _: usage._replace(free=0))
+        Path(f"{path}-wal").write_bytes(bytes(1000))
+        free = path.stat().st_size + 999
+        patch.setattr(damage.shutil, "disk_usage", lambda _: usage._replace(free=free))
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="no room"):
                 salvage(path)

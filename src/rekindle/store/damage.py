@@ -24,7 +24,9 @@ from rekindle.store.examining import NEWEST_SCHEMA, Examination
 from rekindle.store.filelock import FileLock
 from rekindle.store.location import index_path
 from rekindle.store.opening import (
+    last_set_aside,
     lock_path,
+    made_path,
     open_for_writing,
     report_path,
     set_aside,
@@ -162,16 +164,22 @@ def _save(path: Path, aside: Path, tick: Callable[[float], object]) -> Report:
         if file.exists() and file.stat().st_uid == os.geteuid():
             file.chmod(0o600)
     _check_there_is_room(aside)
-    made = path.with_name(path.name + ".salvaged")
+    made = made_path(path)
+    # In this order, also below: with a report, and nothing that waits to be renamed, all is done.
+    report_path(aside).unlink(missing_ok=True)
     _remove(made)
     try:
         tally = _fill(made, aside, tick)
         _sync(made)
+        report = Report(**msgspec.structs.asdict(tally), at_us=_time_of(aside), path=str(aside))
+        _write(report_path(aside), msgspec.json.encode(report))
         made.rename(path)
+    except BaseException:
+        if made.exists():
+            report_path(aside).unlink(missing_ok=True)
+        raise
     finally:
         _remove(made)
-    report = Report(**msgspec.structs.asdict(tally), at_us=_time_of(aside), path=str(aside))
-    _write(report_path(aside), msgspec.json.encode(report))
     _sync(path.parent)
     _forget_words(path)
     return report
@@ -187,7 +195,9 @@ def _forget_words(path: Path) -> None:
 
 
 def _check_there_is_room(aside: Path) -> None:
-    if shutil.disk_usage(aside.parent).free < aside.stat().st_size:
+    files = (aside.with_name(aside.name + end) for end in ("", "-wal"))
+    needed = sum(file.stat().st_size for file in files if file.exists())
+    if shutil.disk_usage(aside.parent).free < needed:
         raise StoreUnavailable(
             f"the disk has no room to save what can be read of the damaged store {aside}"
         )
@@ -228,15 +238,19 @@ def _write(path: Path, data: bytes) -> None:
     fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
+        file.flush()
+        os.fsync(fd)
     half.rename(path)
 
 
 def _made_just_now(path: Path) -> Report | None:
     """Return the report of another that has saved the store while we waited for it, if any has."""
-    for aside in reversed(set_aside(path)):
-        with suppress(OSError):
-            if time.time() - report_path(aside).stat().st_mtime < _JUST_NOW:
-                return _report(aside)
+    aside = last_set_aside(path)
+    if aside is None:
+        return None
+    with suppress(OSError):
+        if time.time() - report_path(aside).stat().st_mtime < _JUST_NOW:
+            return _report(aside)
     return None
 
 

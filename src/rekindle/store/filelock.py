@@ -67,8 +67,9 @@ class FileLock:
         return os.pread(self._fd, _LONGEST_NOTE, 0).rstrip(_UNSET)
 
     def write(self, note: bytes) -> None:
-        """Write it. Call with the lock held."""
+        """Write it, and see that it stays. Call with the lock held."""
         os.pwrite(self._fd, note.ljust(_LONGEST_NOTE, _UNSET), 0)
+        os.fsync(self._fd)
 
     def mark(self, *, is_set: bool) -> None:
         """Set the mark, or remove it."""

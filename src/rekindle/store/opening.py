@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
-from rekindle.store.filelock import FileLock, is_marked
+from rekindle.store.filelock import FileLock, is_marked, note_in
 from rekindle.store.migrations import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -185,14 +185,35 @@ def set_aside(path: Path) -> list[Path]:
 
 
 def report_path(aside: Path) -> Path:
-    """Return the file that tells what was saved of a damaged store, once that is done."""
+    """Return the file that tells what was saved of a damaged store.
+
+    It is written when the new store is made, and only has to be renamed.
+    """
     return aside.with_name(f"{aside.name}.json")
+
+
+def made_path(path: Path) -> Path:
+    """Return where a store is made of what can be read of a damaged one, before it is renamed."""
+    return path.with_name(path.name + ".salvaged")
+
+
+def last_set_aside(path: Path) -> Path | None:
+    """Return the damaged store that was set aside last, if it is known."""
+    found = set_aside(path)
+    noted = note_in(lock_path(path)).decode(errors="replace")
+    if noted:
+        # The clock may have been set back since another.
+        return next((aside for aside in found if aside.suffix == noted), None)
+    return found[-1] if found else None
 
 
 def waiting(path: Path) -> Path | None:
     """Return the damaged store of which nothing is saved yet; only where there is none else."""
-    left = [it for it in set_aside(path) if it.exists() and not report_path(it).exists()]
-    return left[-1] if left and not path.exists() else None
+    aside = None if path.exists() else last_set_aside(path)
+    if aside is None or not aside.exists():
+        return None
+    is_saved = report_path(aside).exists() and not made_path(path).exists()
+    return None if is_saved else aside
 
 
 def _check(db: Database, path: Path) -> int:
