@@ -98,6 +98,7 @@ OURS_AFTER = {
     "rekindle.store.sqlite",
     "rekindle.store.statements",
     "rekindle.store.upkeep",
+    "rekindle.store.wal",
     "rekindle.store.weeks",
     "rekindle.store.whereabouts",
     "rekindle.wire",

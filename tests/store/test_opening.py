@@ -83,6 +83,7 @@ def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
     (tmp_path / "s.db.lock").unlink()
     with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 7"):
         SqliteStore(path)
+    assert salvage(path) is None
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:

@@ -214,6 +214,30 @@ def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
     assert len(reports(path)) == 1
 
 
+def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    is_looking, may_go_on = Event(), Event()
+    came: list[Report | None] = []
+
+    def look(_: Path) -> bool:
+        is_looking.set()
+        return may_go_on.wait(PATIENCE)
+
+    monkeypatch.setattr(damage, "is_damaged", look)
+    one = Thread(target=lambda: came.append(salvage(path)))
+    one.start()
+    assert is_looking.wait(PATIENCE)
+    with closing(FileLock(lock_path(path))) as lock:
+        assert lock.acquire(0)
+        # Another has seen it sooner.
+        other = damage._save(path, damage._set_aside(path, lock), print)  # noqa: SLF001
+        may_go_on.set()
+    one.join(PATIENCE)
+    assert came == [other] == reports(path)
+
+
 def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     report = salvage(path)

@@ -17,12 +17,14 @@ from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 
+import apsw
 import msgspec
 
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.examining import NEWEST_SCHEMA, Examination
-from rekindle.store.filelock import FileLock
+from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.location import index_path
+from rekindle.store.migrations import Database
 from rekindle.store.opening import (
     last_set_aside,
     lock_path,
@@ -37,6 +39,7 @@ from rekindle.store.pages import Image
 from rekindle.store.salvaging import Salvager, Tally
 
 _PATIENCE = 600.0
+_PATIENCE_WITH_COMMITS = 1000
 _JUST_NOW = 60.0
 _OF_DATABASE = ("", "-wal", "-shm", "-journal")
 _STAMP = "%Y%m%dT%H%M%SZ"
@@ -63,14 +66,17 @@ def salvage(
     """
     if not _was_ours(path):
         return None
-    before = set_aside(path)
-    with translated(path), _locked(path) as lock:
-        # Whoever was sure was so of another file, if one was saved while we waited.
-        is_known = is_sure and set_aside(path) == before
-        if path.exists() and not is_known and not is_damaged(path):
+    seen = _state_of(path)
+    with translated(path):
+        # Without the lock, because it takes long, and others go on writing meanwhile.
+        if path.exists() and not is_sure and not is_damaged(path):
             return _made_just_now(path)
-        aside = _set_aside(path, lock) if path.exists() else waiting(path)
-        return _save(path, aside, tick) if aside else None
+        with _locked(path) as lock:
+            is_another = _state_of(path) != seen
+            if path.exists() and is_another:
+                return _made_just_now(path)
+            aside = _set_aside(path, lock) if path.exists() else waiting(path)
+            return _save(path, aside, tick) if aside else None
 
 
 def is_damaged(path: Path) -> bool:
@@ -140,6 +146,11 @@ def _locked(path: Path) -> Generator[FileLock]:
         lock.close()
 
 
+def _state_of(path: Path) -> tuple[int | None, bytes]:
+    """Return by what it is seen that a store has been replaced."""
+    return path.stat().st_ino if path.exists() else None, note_in(lock_path(path))
+
+
 def _set_aside(path: Path, lock: FileLock) -> Path:
     """Rename a store. The file itself comes first: what is left beside it follows in any case."""
     stamp = time.strftime(_STAMP, time.gmtime())
@@ -149,8 +160,29 @@ def _set_aside(path: Path, lock: FileLock) -> Path:
     aside = next(it for it in chain([first], others) if it not in taken)
     # First, because whoever has it open looks here whether to look further.
     lock.write(aside.suffix.encode())
-    path.rename(aside)
+    db = _keep_out(path)
+    try:
+        path.rename(aside)
+    finally:
+        if db is not None:
+            db.close()
     return aside
+
+
+def _keep_out(path: Path) -> Database | None:
+    """Let nobody commit who has given up waiting for the lock, if SQLite can still do that."""
+    if not path.stat().st_size or path.with_name(path.name + "-journal").exists():
+        # SQLite would remove the log of an empty one, and undo what it finds in a journal.
+        return None
+    try:
+        db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    except apsw.Error:
+        return None
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.set_busy_timeout(_PATIENCE_WITH_COMMITS)
+    with suppress(apsw.Error):
+        db.execute("begin immediate")
+    return db
 
 
 def _save(path: Path, aside: Path, tick: Callable[[float], object]) -> Report:

@@ -1,15 +1,19 @@
 """Copying the beginning of a session to another."""
 
+from rekindle.model import Forked
 from rekindle.store import statements
 from rekindle.store.migrations import Database, place, places
 from rekindle.store.rows import entries_in
 
 
-def copy(db: Database, parent: int, child: int, until_seq: int) -> None:
-    """Copy what lies up to an entry."""
+def make(db: Database, forked: Forked, parent: int) -> None:
+    """Make a session of what lies up to an entry of its parent."""
+    values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+    db.execute(statements.FORK, values)
+    child = db.execute("select key from session where id = ?", (forked.session_id,)).get
     shift = place(child, 0) - place(parent, 0)
-    db.execute(statements.COPY, (shift, place(parent, 0), place(parent, until_seq)))
-    _cut(db, child, until_seq)
+    db.execute(statements.COPY, (shift, place(parent, 0), place(parent, forked.until_seq)))
+    _cut(db, child, forked.until_seq)
 
 
 def _cut(db: Database, key: int, until_seq: int) -> None:

@@ -72,6 +72,8 @@ class SqliteStore:
         self._is_synced: bool | None = None
         self._ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
+        self.doubtful: tuple[Sequence[Change], dict[str, int]] = (), {}
+        """What was committed when the store was replaced, and where sessions ended then."""
         # Which store was set aside last: cheaper to look at than whether the file is still there.
         self._note = note_in(lock_path(path))
         with translated(path):
@@ -102,7 +104,7 @@ class SqliteStore:
             self._ends.clear()
             try:
                 self._sync_from_now_on(sync=True)
-                with self._writing():
+                with self.writing():
                     is_as_expected = self._last_seq(session_id) == after
                     for change in changes if is_as_expected else ():
                         self._apply(change)
@@ -165,7 +167,7 @@ class SqliteStore:
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
         key = self._key_of(session_id)
-        with self._writing():
+        with self.writing():
             return self._leases.claim(session_id, key, holder, takeover=takeover)
 
     def holder(self, session_id: str) -> Holder | None:
@@ -183,7 +185,7 @@ class SqliteStore:
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
-        with self._writing():
+        with self.writing():
             self._leases.drop(holder, key, session_id)
 
     def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
@@ -196,7 +198,7 @@ class SqliteStore:
         rows = self._query(statements.DELETED_KEYS, (json.dumps(session_ids),))
         # First, because what is not purged yet is tried again.
         self._forget_words(*(session_id for _, session_id in rows))
-        with self._writing():
+        with self.writing():
             for key, session_id in rows:
                 self._clear(key, session_id)
                 self._execute(statements.BLANK, (key,))
@@ -234,7 +236,7 @@ class SqliteStore:
             steps = upkeep.count_steps(self._db)
         for step in range(steps):
             begun = time.monotonic()
-            with self._writing():
+            with self.writing():
                 upkeep.compact_step(self._db)
             yield (step + 1) / (steps + 1)
             # Whoever waits for the lock looks for it now and then: let them find it free.
@@ -270,7 +272,7 @@ class SqliteStore:
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
-        with self._writing():
+        with self.writing():
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
@@ -330,11 +332,6 @@ class SqliteStore:
             self._lock = FileLock(lock_path(self._path))
         return self._lock
 
-    @property
-    def synchronous(self) -> int:
-        """How far a commit reaches now: 2 waits for the disk, 1 does not."""
-        return self._db.pragma("synchronous")
-
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         self._sync_from_now_on(sync=sync)
         self._db.set_busy_timeout(int(patience * 1000))
@@ -348,7 +345,8 @@ class SqliteStore:
                 self._whereabouts.check()
             first = changes[0] if len(changes) == 1 else None
             if (
-                isinstance(first, Stretch)
+                is_held
+                and isinstance(first, Stretch)
                 and first.kind not in ACTIVITY
                 and first.session_id in self._ends
             ):
@@ -356,8 +354,13 @@ class SqliteStore:
                 self._append(first)
             else:
                 with self._transaction():
+                    if not is_held:
+                        # Whoever sets a damaged store aside has SQLite's lock, too, if it can.
+                        self._whereabouts.check()
                     for change in changes:
                         self._apply(change)
+            if not is_held:
+                self._see_that_it_counts(changes)
         except BaseException:
             self._ends.clear()
             raise
@@ -369,6 +372,13 @@ class SqliteStore:
         if sync is not self._is_synced:
             self._db.pragma("synchronous", "full" if sync else "normal")
             self._is_synced = sync
+
+    def _see_that_it_counts(self, changes: Sequence[Change]) -> None:
+        try:
+            self._whereabouts.check()
+        except StoreUnavailable:
+            self.doubtful = changes, dict(self._ends)
+            raise
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
@@ -383,14 +393,16 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _writing(self) -> Generator[None]:
+    def writing(self) -> Generator[Any]:
         """Hold a transaction that is not on the way of a conversation."""
         with self._mutex, translated(self._path):
             is_held = self.lock.acquire(self._patience)
             try:
-                self._whereabouts.check()
                 with self._transaction():
-                    yield
+                    self._whereabouts.check()
+                    yield self._db
+                if not is_held:
+                    self._whereabouts.check()
             finally:
                 if is_held:
                     self.lock.release()
@@ -415,7 +427,7 @@ class SqliteStore:
                 }
                 self._update_or_make(statements.TALLY, values, change.at_us)
             case Forked():
-                self._make_fork(change)
+                forking.make(self._db, change, self._key_of(change.parent_id))
             case Deleted():
                 sql = "update session set deleted_us = ? where id = ?"
                 self._execute(sql, (change.at_us, change.session_id))
@@ -450,12 +462,6 @@ class SqliteStore:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
         last = self._execute(statements.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
-
-    def _make_fork(self, forked: Forked) -> None:
-        parent = self._key_of(forked.parent_id)
-        values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
-        self._execute(statements.FORK, values)
-        forking.copy(self._db, parent, self._key_of(forked.session_id), forked.until_seq)
 
     def _key_or_make(self, session_id: str, at_us: int) -> int:
         sql = "select key from session where id = ?"
