@@ -15,7 +15,7 @@ from damaging import ALL, Files, chunks, files_beside, fill
 from acp import PATIENCE
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store import damage, opening
-from rekindle.store.damage import Report, reports, salvage
+from rekindle.store.damage import Report, is_damaged, reports, salvage
 from rekindle.store.examining import Examination
 from rekindle.store.filelock import FileLock
 from rekindle.store.location import open_store
@@ -322,3 +322,24 @@ def test_a_note_leaves_the_mark_as_it_is(tmp_path: Path) -> None:
     os.truncate(path, 0)
     assert salvage(path)
     assert len(reports(path)) == 2
+
+
+def test_what_was_copied_into_an_open_store_is_damage_and_saved_when_it_shows(
+    tmp_path: Path,
+) -> None:
+    path, backup = tmp_path / "s.db", tmp_path / "backup"
+    with SqliteStore(path) as store:
+        fill(store, range(13))
+    shutil.copy(path, backup)
+    with SqliteStore(path) as store:
+        fill(store, range(20, 50))
+        store._empty_log()  # noqa: SLF001
+        # As `cp` does: the file is the same, and has other pages.
+        path.write_bytes(backup.read_bytes())
+        store.write([chunks("ses_new", n, 3) for n in range(30)], sync=True)
+    assert is_damaged(path)
+    report = salvage(path)
+    assert report
+    assert not is_damaged(path)
+    with SqliteStore(path) as store:
+        assert len(list(store.read("ses_new"))) == 90
