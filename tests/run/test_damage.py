@@ -239,6 +239,24 @@ def test_nobody_waits_for_what_takes_long(
     assert [entry.seq for entry in added] == list(range(7, 13))
 
 
+def test_damage_that_is_met_at_the_end_is_seen_to_before_it_is_too_late(
+    store_path: Path, heard: Heard
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(3))
+    holder = Holder(token=os.urandom(4).hex(), pid=1, host="here")
+    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
+    recorder.ask(lambda store: store.claim("ses_1", holder))
+    recorder.record([chunks("ses_1", 1, 5)], sync=True)
+    before = entries(store_path, "ses_1")
+    store_path.unlink()
+    store_path.touch()
+    recorder.close()
+    assert "recording again" in heard.told
+    assert entries(store_path, "ses_1") == before
+
+
 @pytest.mark.usefixtures("at_once")
 def test_damage_that_a_question_meets_is_seen_to_before_it_is_answered(
     store_path: Path, heard: Heard

@@ -179,6 +179,10 @@ class Recorder:
             self._try(lambda: store.write((), sync=True))
         if self._is_failing:
             self.catch_up()
+        if self._is_failing and self._salvaging is not None:
+            # The damage was met only now.
+            self._salvaging.join(_PATIENCE_AT_THE_END)
+            self.catch_up()
         unwritten = sum(map(_entries_in, self._backlog))
         if unwritten:
             self._log.tell(f"{unwritten} entries could not be recorded and are lost")
