@@ -134,7 +134,7 @@ def test_what_others_can_read_is_a_problem_that_can_be_repaired(home: Path, path
 def test_what_is_not_for_us_to_judge_is_a_problem_and_left_alone(
     home: Path, path: Path, damage: str, check: str, words: str
 ) -> None:
-    change(path, damage)
+    change(path, f"create table later (x); {damage}")
     before = path.read_bytes()
     code, found = doctor(home, "--store", path, "--fix")
     assert code == 1

@@ -11,7 +11,7 @@ from threading import Event
 import apsw
 import pytest
 from damaging import ALL, HARMS, Original, chance_of, chunks, described, fill, lay_down, overwrite
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from shortened import some
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
@@ -155,6 +155,57 @@ def test_eight_that_meet_the_same_damage_save_it_once(start: Start, damaged: Pat
         assert [it.kind for it in entries(damaged, id_)].count(Kind.ANSWER) == 1
 
 
+def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
+    start: Start, store_path: Path
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(40))
+        store_path.rename(f"{store_path}.kept")
+        log = Path(f"{store_path}-wal").read_bytes()
+    Path(f"{store_path}.kept").rename(store_path)
+    changed = bytearray(log)
+    changed[len(log) // 3] ^= 1
+    Path(f"{store_path}-wal").write_bytes(changed)
+    check_all_tell(store_path, "is damaged: its log")
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    client.prompt(session_id, "hello")
+    assert len(listed(client)) == 41
+    code, stderr = client.end()
+    assert code == 0
+    assert "40 sessions and" in stderr
+    assert doctor(store_path)
+
+
+def test_a_store_that_was_emptied_is_told_of_by_all(start: Start, damaged: Path) -> None:
+    os.truncate(damaged, 0)
+    check_all_tell(damaged, "is empty, and was not")
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    client.prompt(session_id, "hello")
+    assert listed(client) == {session_id}
+    code, stderr = client.end()
+    assert code == 0
+    assert "the file is empty, and was not" in stderr
+    assert "nothing in it could be read" in stderr
+    assert doctor(damaged)
+
+
+def check_all_tell(path: Path, words: str) -> None:
+    for command in (["list"], ["doctor"], ["doctor", "--full"]):
+        done = subprocess.run(
+            [*REKINDLE, *command, "--store", path],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert words in done.stdout + done.stderr
+        assert "rekindle doctor --fix" in done.stdout + done.stderr
+
+
 # -- what a recorder does ---------------------------------------------------------------------
 
 
@@ -187,6 +238,24 @@ def test_nobody_waits_for_what_takes_long(
     with SqliteStore(damaged) as store:
         added = list(store.read("ses_2", after=6))
     assert [entry.seq for entry in added] == list(range(7, 13))
+
+
+def test_damage_that_is_met_at_the_end_is_seen_to_before_it_is_too_late(
+    store_path: Path, heard: Heard
+) -> None:
+    store_path.parent.mkdir()
+    with SqliteStore(store_path) as store:
+        fill(store, range(3))
+    holder = Holder(token=os.urandom(4).hex(), pid=1, host="here")
+    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
+    recorder.ask(lambda store: store.claim("ses_1", holder))
+    recorder.record([chunks("ses_1", 1, 5)], sync=True)
+    before = entries(store_path, "ses_1")
+    store_path.unlink()
+    store_path.touch()
+    recorder.close()
+    assert "recording again" in heard.told
+    assert entries(store_path, "ses_1") == before
 
 
 @pytest.mark.usefixtures("at_once")
@@ -303,10 +372,32 @@ def test_whatever_is_damaged_recording_goes_on(
     harm = chance.choice(HARMS)
     for number in chance.sample(range(1, len(file) // PAGE + 1), chance.randint(1, 8)):
         harm(file, (number - 1) * PAGE, chance)
-    # Where it says whose it is, and of which schema: then it may be another's, or newer.
-    for ours in (slice(60, 64), slice(68, 72)):
-        file[ours] = original.files[""][ours]
-    path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "recording")
+    check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "recording")
+
+
+@settings(deadline=None, max_examples=60)
+@example(18, 0)
+@example(20, 0)
+@example(47, 0)
+@example(60, 7)
+@example(62, 0)
+@example(63, 1)
+@example(68, 0)
+@example(71, 3)
+@given(st.integers(0, 99), st.integers(0, 7))
+def test_whatever_bit_of_the_header_flips_recording_goes_on(
+    original: Original, tmp_path_factory: pytest.TempPathFactory, at: int, bit: int
+) -> None:
+    module._FIRST_PAUSE = module._LONGEST_PAUSE = 0.0  # noqa: SLF001
+    file = bytearray(original.files[""])
+    file[at] ^= 1 << bit
+    path = check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "header")
+    with SqliteStore(path, create=False) as store:
+        assert len(store.sessions(ALL)) == 31
+
+
+def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
+    path = lay_down({"": bytes(file)}, folder)
     heard = Heard()
     recorder = Recorder(lambda: SqliteStore(path), heard, lambda: salvage_store(path))
     for n in range(3):
@@ -319,3 +410,4 @@ def test_whatever_is_damaged_recording_goes_on(
     recorder.close()
     assert not any("could not be recorded" in words or "a fault" in words for words in heard.told)
     assert len(entries(path, "new")) == 4
+    return path

@@ -8,9 +8,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.errors import StoreError, StoreTooNew, StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from rekindle.model import Kind, Opened, Page, Side, Stretch
-from rekindle.store.migrations import MIGRATIONS
+from rekindle.store.damage import is_damaged, salvage
+from rekindle.store.examining import is_store
+from rekindle.store.migrations import MIGRATIONS, tables_of
 from rekindle.store.opening import in_words
 from rekindle.store.sqlite import SqliteStore
 
@@ -49,6 +51,39 @@ def test_a_newer_store_keeps_even_the_log_that_was_left_beside_it(tmp_path: Path
         SqliteStore(copy / "s.db")
     for name, content in before.items():
         assert (copy / name).read_bytes() == content
+
+
+def test_every_step_changes_tables_by_which_a_store_can_be_known() -> None:
+    known = [tables_of(schema) for schema in range(len(MIGRATIONS) + 1)]
+    assert len(set(known)) == len(known)
+
+
+@pytest.mark.parametrize("what", ["user_version = 7", "application_id = 7"])
+def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
+    tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+        store._query(f"pragma {what}")  # noqa: SLF001
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="does not fit its tables"):
+            SqliteStore(path, create=create)
+    assert is_damaged(path)
+    assert is_store(path)
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("create index later on stretch (at_us)")
+    for create in (True, False):
+        with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 7"):
+            SqliteStore(path, create=create)
+    assert salvage(path) is None
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("drop index later")
+    # A copy, as far as can be seen.
+    (tmp_path / "s.db.lock").unlink()
+    with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 7"):
+        SqliteStore(path)
+    assert salvage(path) is None
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:

@@ -139,6 +139,10 @@ class Recorder:
             self._try(lambda: store.write((), sync=True))
         if self._is_failing:
             self.catch_up()
+        if self._is_failing and self._salvaging is not None:
+            # The damage was met only now.
+            self._salvaging.join(_PATIENCE_AT_THE_END)
+            self.catch_up()
         self._backlog.leave()
         if self._store is not None:
             self._let_go_of(self._store)

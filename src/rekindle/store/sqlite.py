@@ -18,33 +18,26 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
 import apsw
-from msgspec.structs import asdict
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
-    Archived,
     Change,
     Claimed,
-    Deleted,
     Entry,
-    Forked,
     Holder,
-    Opened,
     Overview,
     Page,
     Session,
     Standing,
     Stretch,
-    Tallied,
-    Titled,
     TitleSource,
 )
-from rekindle.store import forking, statements, upkeep
+from rekindle.store import statements, upkeep
 from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
-from rekindle.store.migrations import key_at, place, places
+from rekindle.store.migrations import place, places
 from rekindle.store.opening import (
     in_words,
     lock_path,
@@ -52,8 +45,9 @@ from rekindle.store.opening import (
     open_for_writing,
     translated,
 )
-from rekindle.store.rows import CODEC_LINES, Row, conditions_of, entries_in, session_in, told_by
+from rekindle.store.rows import Row, conditions_of, entries_in, session_in
 from rekindle.store.whereabouts import Whereabouts
+from rekindle.store.writing import Writer
 
 if TYPE_CHECKING:
     from rekindle.store.index import Index
@@ -61,7 +55,6 @@ if TYPE_CHECKING:
 _Values = Sequence[object] | Mapping[str, object]
 
 _ROWS_A_READ = 64
-_MOST_ENDS = 1000
 
 
 class SqliteStore:
@@ -72,14 +65,15 @@ class SqliteStore:
         self._patience = patience
         self._mutex = RLock()
         self._is_synced: bool | None = None
-        self._ends: dict[str, int] = {}
-        """Where the next entry of a session will lie, as far as this process knows."""
+        self.doubtful: tuple[Sequence[Change], dict[str, int]] = (), {}
+        """What was committed when the store was replaced, and where sessions ended then."""
         # Which store was set aside last: cheaper to look at than whether the file is still there.
         self._note = note_in(lock_path(path))
         with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
             self._whereabouts = Whereabouts(path)
         self._lock: FileLock | None = None
+        self._writer = Writer(self._db)
         self._leases = Leases(self._db, path.with_name(path.name + ".live"))
 
     def write(
@@ -101,9 +95,9 @@ class SqliteStore:
     def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
         """Apply `changes` if nobody has written to the session."""
         with self._appending():
-            is_as_expected = self._last_seq(session_id) == after
+            is_as_expected = self._writer.last_seq(session_id) == after
             for change in changes if is_as_expected else ():
-                self._apply(change)
+                self._writer.apply(change)
             self._execute(statements.REVISE, (session_id,))
         return is_as_expected
 
@@ -114,11 +108,11 @@ class SqliteStore:
         from rekindle.store.pending import take  # noqa: PLC0415 - seldom needed
 
         with self._appending(patience):
-            return take(self._db, token, changes, self._apply)
+            return take(self._db, token, changes, self._writer.apply)
 
     def drop_pending(self, token: str) -> None:
         """Forget what has waited."""
-        with self._writing():
+        with self.writing():
             self._execute("delete from pending where token = ?", (token,))
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
@@ -175,7 +169,7 @@ class SqliteStore:
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
         key = self._key_of(session_id)
-        with self._writing():
+        with self.writing():
             return self._leases.claim(session_id, key, holder, takeover=takeover)
 
     def holder(self, session_id: str) -> Holder | None:
@@ -193,7 +187,7 @@ class SqliteStore:
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
-        with self._writing():
+        with self.writing():
             self._leases.drop(holder, key, session_id)
 
     def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
@@ -206,7 +200,7 @@ class SqliteStore:
         rows = self._query(statements.DELETED_KEYS, (json.dumps(session_ids),))
         # First, because what is not purged yet is tried again.
         self._forget_words(*(session_id for _, session_id in rows))
-        with self._writing():
+        with self.writing():
             for key, session_id in rows:
                 self._clear(key, session_id)
                 self._execute(statements.BLANK, (key,))
@@ -242,7 +236,7 @@ class SqliteStore:
             steps = upkeep.count_steps(self._db)
         for step in range(steps):
             begun = time.monotonic()
-            with self._writing():
+            with self.writing():
                 upkeep.compact_step(self._db)
             yield (step + 1) / (steps + 1)
             # Whoever waits for the lock looks for it now and then: let them find it free.
@@ -279,7 +273,7 @@ class SqliteStore:
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
-        with self._writing():
+        with self.writing():
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
@@ -292,7 +286,7 @@ class SqliteStore:
         self._execute("delete from stretch where place between ? and ?", places(key))
         self._execute("delete from lease where session = ?", (key,))
         self._execute("delete from former where session = ?", (key,))
-        self._ends.pop(session_id, None)
+        self._writer.ends.pop(session_id, None)
 
     def _forget_words(self, *session_ids: str) -> None:
         if session_ids:
@@ -318,7 +312,7 @@ class SqliteStore:
         """Close the file, and give up what was claimed by way of this very object."""
         if self._leases.is_in_use:
             # Whoever is alive is seen by a lock; but one who has left should not look killed.
-            with suppress(StoreUnavailable), self._writing():
+            with suppress(StoreUnavailable), self.writing():
                 self._leases.drop_all()
         with self._mutex, translated(self._path):
             self._leases.close()
@@ -341,11 +335,6 @@ class SqliteStore:
             self._lock = FileLock(lock_path(self._path))
         return self._lock
 
-    @property
-    def synchronous(self) -> int:
-        """How far a commit reaches now: 2 waits for the disk, 1 does not."""
-        return self._db.pragma("synchronous")
-
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         self._sync_from_now_on(sync=sync)
         self._db.set_busy_timeout(int(patience * 1000))
@@ -359,18 +348,24 @@ class SqliteStore:
                 self._whereabouts.check()
             first = changes[0] if len(changes) == 1 else None
             if (
-                isinstance(first, Stretch)
+                is_held
+                and isinstance(first, Stretch)
                 and first.kind not in ACTIVITY
-                and first.session_id in self._ends
+                and first.session_id in self._writer.ends
             ):
                 # One statement is a transaction by itself.
-                self._append(first)
+                self._writer.append(first)
             else:
                 with self._transaction():
+                    if not is_held:
+                        # Whoever sets a damaged store aside has SQLite's lock, too, if it can.
+                        self._whereabouts.check()
                     for change in changes:
-                        self._apply(change)
+                        self._writer.apply(change)
+            if not is_held:
+                self._see_that_it_counts(changes)
         except BaseException:
-            self._ends.clear()
+            self._writer.ends.clear()
             raise
         finally:
             if is_held:
@@ -380,6 +375,13 @@ class SqliteStore:
         if sync is not self._is_synced:
             self._db.pragma("synchronous", "full" if sync else "normal")
             self._is_synced = sync
+
+    def _see_that_it_counts(self, changes: Sequence[Change]) -> None:
+        try:
+            self._whereabouts.check()
+        except StoreUnavailable:
+            self.doubtful = changes, dict(self._writer.ends)
+            raise
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
@@ -397,95 +399,31 @@ class SqliteStore:
     def _appending(self, patience: float | None = None) -> Generator[None]:
         """Hold a synced transaction that appends what is drawn one by one."""
         with self._mutex:
-            self._ends.clear()
+            self._writer.ends.clear()
             try:
                 self._sync_from_now_on(sync=True)
-                with self._writing(patience):
+                with self.writing(patience):
                     yield
             except BaseException:
-                self._ends.clear()
+                self._writer.ends.clear()
                 raise
 
     @contextmanager
-    def _writing(self, patience: float | None = None) -> Generator[None]:
+    def writing(self, patience: float | None = None) -> Generator[Any]:
         """Hold a transaction that is not on the way of a conversation."""
         wait = self._patience if patience is None else patience
         with self._mutex, translated(self._path):
             self._db.set_busy_timeout(int(wait * 1000))
             is_held = self.lock.acquire(wait)
             try:
-                self._whereabouts.check()
                 with self._transaction():
-                    yield
+                    self._whereabouts.check()
+                    yield self._db
+                if not is_held:
+                    self._whereabouts.check()
             finally:
                 if is_held:
                     self.lock.release()
-
-    def _apply(self, change: Change) -> None:
-        match change:
-            case Stretch():
-                self._append(change)
-            case Opened():
-                told = told_by(change)
-                if change.agent_session_id is not None:
-                    self._execute(statements.REMEMBER_FORMER, told)
-                self._update_or_make(statements.OPEN, told, change)
-            case Titled():
-                self._update_or_make(statements.TITLE[change.source], asdict(change), change)
-            case Tallied():
-                self._update_or_make(statements.TALLY, asdict(change), change)
-            case Forked():
-                forking.fork(self._db, change, self._key_of(change.parent_id))
-            case Deleted():
-                sql = "update session set deleted_us = ? where id = ?"
-                self._execute(sql, (change.at_us, change.session_id))
-            case Archived():
-                since_us = change.at_us if change.is_archived else None
-                self._execute(statements.ARCHIVE, (since_us, since_us, change.session_id))
-
-    def _append(self, stretch: Stretch) -> None:
-        start = self._ends.get(stretch.session_id) or self._find_end(stretch)
-        values = (
-            start,
-            stretch.count,
-            stretch.side,
-            stretch.kind,
-            stretch.at_us,
-            stretch.protocol,
-            CODEC_LINES,
-            stretch.data,
-        )
-        self._db.execute(statements.APPEND, values)
-        if len(self._ends) > _MOST_ENDS:
-            self._ends.clear()
-        self._ends[stretch.session_id] = start + stretch.count
-        # Only here, because a changed time moves the session in two indexes, and most of
-        # what is written is streamed chunks.
-        if stretch.kind in ACTIVITY:
-            self._execute(statements.USE, (stretch.at_us, key_at(start)))
-
-    def _last_seq(self, session_id: str) -> int:
-        rows = self._execute(f"{statements.SESSION} where id = ?", (session_id,))
-        return session_in(rows[0]).last_seq if rows else 0
-
-    def _find_end(self, stretch: Stretch) -> int:
-        key = self._key_or_make(stretch.session_id, stretch.at_us)
-        last = self._execute(statements.LAST, places(key))
-        return (last[0][0] if last else place(key, 0)) + 1
-
-    def _key_or_make(self, session_id: str, at_us: int) -> int:
-        sql = "select key from session where id = ?"
-        rows = self._execute(sql, (session_id,))
-        if not rows:
-            self._execute(statements.MAKE, {"id": session_id, "at_us": at_us})
-            rows = self._execute(sql, (session_id,))
-        return rows[0][0]
-
-    def _update_or_make(
-        self, sql: str, values: dict[str, Any], change: Opened | Titled | Tallied
-    ) -> None:
-        self._key_or_make(change.session_id, change.at_us)
-        self._execute(sql, values)
 
     # -- reading ------------------------------------------------------------------------
 

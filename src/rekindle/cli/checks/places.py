@@ -12,7 +12,7 @@ from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.checks.damage import save_what_can_be_read
 from rekindle.store.examining import is_begun, is_database
 from rekindle.store.location import index_path, pending_files, usual_path
-from rekindle.store.opening import lock_path, report_path, set_aside
+from rekindle.store.opening import lock_path, report_path, set_aside, was_emptied
 
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
@@ -34,7 +34,7 @@ def check_store(path: Path, *, is_ours: bool, is_asked_for: bool) -> Iterator[Fi
     facts = {"path": str(path)}
     if is_ours:
         yield Finding(check="store", what=str(path), facts=facts)
-    elif path.is_file() and is_begun(path):
+    elif path.is_file() and is_begun(path) and not was_emptied(path):
         yield Finding(check="store", what=f"nothing is recorded yet: {path}", facts=facts)
     elif path.is_file():
         yield _other_file(path)
@@ -190,21 +190,27 @@ def size(amount: float) -> str:
 
 
 def _other_file(path: Path) -> Finding:
+    if was_emptied(path):
+        return _damage(path, "is empty, and was not")
     if not path.stat().st_size:
         return _problem("store", f"{path} is empty", f"remove it, or {_ANOTHER}")
     if is_database(path):
         return _problem("store", f"{path} is a database, but no store of Rekindle's", _ANOTHER)
     if lock_path(path).exists():
-        return Finding(
-            check="store",
-            level=Level.PROBLEM,
-            what=f"{path} is damaged at its beginning",
-            remedy=SAVE,
-            mend=partial(save_what_can_be_read, path),
-            is_damage=True,
-        )
+        return _damage(path, "is damaged at its beginning")
     return _problem(
         "store", f"{path} is no store of Rekindle's, or its beginning is damaged", _ANOTHER
+    )
+
+
+def _damage(path: Path, how: str) -> Finding:
+    return Finding(
+        check="store",
+        level=Level.PROBLEM,
+        what=f"{path} {how}",
+        remedy=SAVE,
+        mend=partial(save_what_can_be_read, path),
+        is_damage=True,
     )
 
 

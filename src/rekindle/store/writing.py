@@ -1,0 +1,111 @@
+"""Writing changes into the store on disk. Call inside a transaction, or for a single statement."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import asdict
+
+from rekindle.errors import SessionNotFound
+from rekindle.model import (
+    ACTIVITY,
+    Archived,
+    Change,
+    Deleted,
+    Forked,
+    Opened,
+    Stretch,
+    Tallied,
+    Titled,
+)
+from rekindle.store import forking, statements
+from rekindle.store.migrations import Database, key_at, place, places
+from rekindle.store.rows import CODEC_LINES, Row, session_in, told_by
+
+_MOST_ENDS = 1000
+_KEY = "select key from session where id = ?"
+
+
+class Writer:
+    """Applies changes through one connection."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.ends: dict[str, int] = {}
+        """Where the next entry of a session will lie, as far as this process knows."""
+
+    def apply(self, change: Change) -> None:
+        """Write one change. Raises SessionNotFound."""
+        match change:
+            case Stretch():
+                self.append(change)
+            case Opened():
+                told = told_by(change)
+                if change.agent_session_id is not None:
+                    self._execute(statements.REMEMBER_FORMER, told)
+                self._update_or_make(statements.OPEN, told, change)
+            case Titled():
+                self._update_or_make(statements.TITLE[change.source], asdict(change), change)
+            case Tallied():
+                self._update_or_make(statements.TALLY, asdict(change), change)
+            case Forked():
+                forking.fork(self._db, change, self._key_of(change.parent_id))
+            case Deleted():
+                sql = "update session set deleted_us = ? where id = ?"
+                self._execute(sql, (change.at_us, change.session_id))
+            case Archived():
+                since_us = change.at_us if change.is_archived else None
+                self._execute(statements.ARCHIVE, (since_us, since_us, change.session_id))
+
+    def append(self, stretch: Stretch) -> None:
+        """Write entries where their session ends."""
+        start = self.ends.get(stretch.session_id) or self._find_end(stretch)
+        values = (
+            start,
+            stretch.count,
+            stretch.side,
+            stretch.kind,
+            stretch.at_us,
+            stretch.protocol,
+            CODEC_LINES,
+            stretch.data,
+        )
+        self._db.execute(statements.APPEND, values)
+        if len(self.ends) > _MOST_ENDS:
+            self.ends.clear()
+        self.ends[stretch.session_id] = start + stretch.count
+        # Only here, because a changed time moves the session in two indexes, and most of
+        # what is written is streamed chunks.
+        if stretch.kind in ACTIVITY:
+            self._execute(statements.USE, (stretch.at_us, key_at(start)))
+
+    def last_seq(self, session_id: str) -> int:
+        """Return the last entry of a session, if there is any."""
+        rows = self._execute(f"{statements.SESSION} where id = ?", (session_id,))
+        return session_in(rows[0]).last_seq if rows else 0
+
+    def _find_end(self, stretch: Stretch) -> int:
+        key = self._key_or_make(stretch.session_id, stretch.at_us)
+        last = self._execute(statements.LAST, places(key))
+        return (last[0][0] if last else place(key, 0)) + 1
+
+    def _key_of(self, session_id: str) -> int:
+        rows = self._execute(_KEY, (session_id,))
+        if not rows:
+            raise SessionNotFound(session_id)
+        return rows[0][0]
+
+    def _key_or_make(self, session_id: str, at_us: int) -> int:
+        rows = self._execute(_KEY, (session_id,))
+        if not rows:
+            self._execute(statements.MAKE, {"id": session_id, "at_us": at_us})
+            rows = self._execute(_KEY, (session_id,))
+        return rows[0][0]
+
+    def _update_or_make(
+        self, sql: str, values: Mapping[str, Any], change: Opened | Titled | Tallied
+    ) -> None:
+        self._key_or_make(change.session_id, change.at_us)
+        self._execute(sql, values)
+
+    def _execute(self, sql: str, values: Sequence[object] | Mapping[str, object]) -> list[Row]:
+        return self._db.execute(sql, values).fetchall()
