@@ -404,7 +404,8 @@ def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
         recorder.record([chunks("ses_3", 1000 + n, 1)], sync=n == 1)
         try:
             recorder.ask(lambda store: (store.sessions(ALL), list(store.read("ses_7"))))
-        except SessionNotFound:
+        except (SessionNotFound, StoreUnavailable):
+            # It is not there, or not yet.
             continue
     recorder.record([chunks("new", 1, 4)], sync=True)
     recorder.close()
