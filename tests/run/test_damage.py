@@ -171,10 +171,11 @@ def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
-    assert len(listed(client)) == 41
     code, stderr = client.end()
     assert code == 0
     assert "40 sessions and" in stderr
+    with SqliteStore(store_path, create=False) as store:
+        assert len(store.sessions(ALL)) == 41
     assert doctor(store_path)
 
 
@@ -184,9 +185,9 @@ def test_a_store_that_was_emptied_is_told_of_by_all(start: Start, damaged: Path)
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
-    assert listed(client) == {session_id}
     code, stderr = client.end()
     assert code == 0
+    assert Kind.ANSWER in {it.kind for it in entries(damaged, session_id)}
     assert "the file is empty, and was not" in stderr
     assert "nothing in it could be read" in stderr
     assert doctor(damaged)
