@@ -17,6 +17,7 @@ from rekindle.errors import IndexDamaged, StoreDamaged, StoreError, StoreUnavail
 from rekindle.model import Change
 from rekindle.run.backlog import Backlog
 from rekindle.run.log import Log
+from rekindle.run.patience import Patience
 from rekindle.store.base import Store
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ class Recorder:
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""
-        if self._salvaging is not None:
-            self._salvaging.join(_PATIENCE_AT_THE_END)
+        patience = Patience(_PATIENCE_AT_THE_END)
+        self._wait_for_what_is_saved(patience)
         store = self._store
         if store is not None and not self._is_failing:
             # Its file may have been removed since the last turn: then this is the last chance.
@@ -141,12 +142,16 @@ class Recorder:
             self.catch_up()
         if self._is_failing and self._salvaging is not None:
             # The damage was met only now.
-            self._salvaging.join(_PATIENCE_AT_THE_END)
+            self._wait_for_what_is_saved(patience)
             self.catch_up()
         self._backlog.leave()
         if self._store is not None:
             self._let_go_of(self._store)
             self._store = None
+
+    def _wait_for_what_is_saved(self, patience: Patience) -> None:
+        if self._salvaging is not None:
+            self._salvaging.join(patience.left)
 
     def _open(self) -> Store:
         # A store that failed is opened anew: its file may have been replaced or repaired. Until
