@@ -261,7 +261,12 @@ class Turn(Struct, kw_only=True):
     @property
     def was_cut_off(self) -> bool:
         """Whether the agent was not there to end it."""
-        return self.ended_us is None or "agentEnded" in table(table(self.error).get("data"))
+        return self.ended_us is None or tells_of_an_end(self.error)
+
+
+def tells_of_an_end(error: object) -> bool:
+    """Tell whether an error says that the agent has ended, and nothing of what was asked."""
+    return "agentEnded" in table(table(error).get("data"))
 
 
 def outcome_in_words(outcome: dict[str, Any], options: list[Any]) -> str:

@@ -29,6 +29,7 @@ from rekindle.core.items import (
     Turn,
     gap_in,
     outcome_in_words,
+    tells_of_an_end,
 )
 from rekindle.core.text_chunks import read_text_chunk
 from rekindle.core.translate.options import MODE, mode_option
@@ -206,7 +207,7 @@ class Transcript:
         result = table(answer.get("result"))
         is_refused = answer.get("error") is not None
         if asked is not None and asked in self._waiting:
-            if is_refused:
+            if is_refused and not tells_of_an_end(answer["error"]):
                 # Refused, and so never part of the conversation.
                 self._waiting.remove(asked)
                 return
