@@ -13,7 +13,7 @@ from rekindle.model import Kind, Opened, Page, Side, Stretch
 from rekindle.store.damage import is_damaged, salvage
 from rekindle.store.examining import is_store
 from rekindle.store.migrations import MIGRATIONS, tables_of
-from rekindle.store.opening import in_words
+from rekindle.store.opening import in_words, lock_path
 from rekindle.store.sqlite import SqliteStore
 
 
@@ -56,6 +56,31 @@ def test_a_newer_store_keeps_even_the_log_that_was_left_beside_it(tmp_path: Path
 def test_every_step_changes_tables_by_which_a_store_can_be_known() -> None:
     known = [tables_of(schema) for schema in range(len(MIGRATIONS) + 1)]
     assert len(set(known)) == len(known)
+
+
+def test_a_store_that_is_made_while_it_is_looked_at_is_no_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("journal_mode", "wal")
+    lock_path(path).touch()
+    looked: list[str] = []
+
+    def make(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
+        if "sqlite_schema" in statement and not looked:
+            looked.append(statement)
+            SqliteStore(path).close()
+        return True
+
+    def watch(db: apsw.Connection) -> None:
+        db.exec_trace = make
+
+    apsw.connection_hooks.append(watch)
+    try:
+        SqliteStore(path).close()
+    finally:
+        apsw.connection_hooks.remove(watch)
+    assert looked
+    assert not is_damaged(path)
 
 
 @pytest.mark.parametrize("what", ["user_version = 7", "application_id = 7"])

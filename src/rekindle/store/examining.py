@@ -123,7 +123,8 @@ class Examination:
             self._db.set_progress_handler(lambda: False, _STEPS_BETWEEN_LOOKS)
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             try:
-                check_header(self._db, path)
+                with self._db:
+                    check_header(self._db, path)
                 check_log(self._db, path)
             except BaseException:
                 self._db.close()
@@ -148,7 +149,7 @@ class Examination:
 
     def fits_its_schema(self) -> bool:
         """Tell whether the tables are those that the store says to have."""
-        with self._translated():
+        with self._translated(), self._db:
             return tables_in(self._db) == tables_of(self.schema() or 0)
 
     def counts(self) -> Counts:

@@ -221,12 +221,14 @@ def _check(db: Database, path: Path) -> int:
     # Closing would else bring a log that somebody left into the file.
     was_kept = db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    check_header(db, path)
-    done = schema_version(db)
-    if db.pragma("application_id") != APPLICATION_ID and (done or tables_in(db)):
-        raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
-    if done > len(MIGRATIONS):
-        raise StoreTooNew(str(path), done, len(MIGRATIONS))
+    # As of one moment: somebody else may be making its tables just now.
+    with db:
+        check_header(db, path)
+        done = schema_version(db)
+        if db.pragma("application_id") != APPLICATION_ID and (done or tables_in(db)):
+            raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
+        if done > len(MIGRATIONS):
+            raise StoreTooNew(str(path), done, len(MIGRATIONS))
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, was_kept)
     return done
 
@@ -289,6 +291,7 @@ def check_header(db: Database, path: Path) -> None:
     """Raise StoreDamaged if a store says to be another's, or newer, and its tables say otherwise.
 
     Where the tables are not exactly those of a schema that is known, nothing is said: it may be so.
+    Call inside a transaction.
     """
     is_ours = db.pragma("application_id") == APPLICATION_ID
     if is_ours and 0 < schema_version(db) <= len(MIGRATIONS):
