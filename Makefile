@@ -42,9 +42,9 @@ test: $(STAMP) $(SDK) ## run the tests
 test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is found
 	@sh tests/every_python.sh
 
-torture: $(STAMP) ## break it on purpose for SECONDS, from SEED, and write docs/reliability.md
+torture: $(STAMP) ## break it on purpose for SECONDS, from SEED; SECONDS=600 SEED="1 2 3" writes docs/reliability.md
 	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) \
-		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60) --write)
+		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60)) $(if $(WRITE),--write)
 
 coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested
 	@$(BIN)/coverage run -m pytest -q tests/wire tests/core tests/test_model.py
@@ -70,12 +70,11 @@ interop: $(STAMP) ## run real agents with a fake model, bare and behind Rekindle
 	@$(BIN)/python -m interop $(if $(AGENT),"$(AGENT)")
 
 # atheris has wheels for some Pythons and systems only, so it is no part of the development tools.
-SECONDS ?= 300
 fuzz: $(STAMP) ## give any bytes to what reads them, for SECONDS; TARGET=name runs one, FILE=path once more
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group fuzz
 	@PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz \
-		$(if $(FILE),"$(TARGET)" "$(FILE)",$(SECONDS) $(if $(TARGET),"$(TARGET)"))
+		$(if $(FILE),"$(TARGET)" "$(FILE)",$(or $(SECONDS),300) $(if $(TARGET),"$(TARGET)"))
 
 clean: ## remove everything that make made
 	@rm -rf .venv .venvs .interop .fuzz tests/sdk/node_modules .pytest_cache .ruff_cache .hypothesis .coverage*

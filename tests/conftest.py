@@ -3,6 +3,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
+from shortened import left_out
 
 import schema
 
@@ -16,6 +17,13 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = TemporaryDirectory(prefix="rekindle-tests-")
     os.environ["REKINDLE_STORE"] = f"{folder.name}/sessions.db"
     config.add_cleanup(folder.cleanup)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take some of what is much alike."""
+    out = set(left_out(items))
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,6 +3,7 @@
 RekindleError
 ├── UsageError              what was asked for cannot be done as asked
 ├── BadBundle               what was to be imported is no bundle, or not whole
+├── EndlessLine             a peer writes on and on, and ends no line
 ├── NothingToImport         there is nothing where it was looked for, or nothing that is known
 ├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
@@ -42,6 +43,13 @@ class UsageError(RekindleError):
 
 class BadBundle(RekindleError):
     """What was to be imported is no bundle, or not whole; nothing of it was taken."""
+
+
+class EndlessLine(RekindleError):
+    """A peer writes on and on, and ends no line."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__(f"a line of more than {longest >> 20} MiB, without an end")
 
 
 class NothingToImport(RekindleError):

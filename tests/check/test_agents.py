@@ -73,6 +73,7 @@ def test_every_quirk_is_expected_to_fail_somewhere_or_nowhere() -> None:
     assert FAILS.keys() == AGENTS.keys()
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_bare_agent_fails_where_its_quirk_says(name: str, tmp_path: Path) -> None:
     report = examined(
@@ -86,6 +87,7 @@ def test_a_bare_agent_fails_where_its_quirk_says(name: str, tmp_path: Path) -> N
     assert failed(report) == FAILS[name] | CARELESS, reasons(report)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(("name", "protocol"), sorted(BEHIND))
 def test_rekindle_passes_before_every_agent(name: str, protocol: int, tmp_path: Path) -> None:
     # Nothing is kept from a client that is not told to be strict, not even a banner.
@@ -120,6 +122,7 @@ def test_the_example_agent_passes(form: str, tmp_path: Path) -> None:
     assert unjudged(report) <= {"greeting", "session", "roots"}
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("protocol", "options"),
     [

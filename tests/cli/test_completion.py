@@ -87,6 +87,7 @@ def test_commands_are_offered_and_the_hidden_are_not(environ: dict[str, str]) ->
     assert answer(environ, "--", "sho") == ["words", f"show\t{COMMANDS['show']}"]
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_every_command_is_offered(environ: dict[str, str], command: str) -> None:
     kind, offered = complete(environ, command, "--")
@@ -249,6 +250,7 @@ def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterato
         terminal.close()
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("typed", "becomes"),
     [
@@ -269,6 +271,7 @@ def test_a_shell_completes(terminal: Terminal, typed: str, becomes: str) -> None
     assert re.sub(r"\s+", " ", said).strip().removesuffix("/") == becomes
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(
     ("typed", "title"),
     [
@@ -325,6 +328,7 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
     return {it.partition("\t")[0]: it.partition("\t")[2] for it in done.stdout.splitlines()}
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -356,6 +360,7 @@ def test_fish_finds_files_and_commands(environ: dict[str, str], tmp_path: Path) 
     assert "rekindle" in fish(environ, "rekindle run -- rekin")
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("typed", "becomes"),
     [

@@ -15,13 +15,6 @@ from damaging import overwrite
 from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
-from rekindle.cli.checks.places import (
-    check_disk,
-    file_system_of,
-    mounts_of_linux,
-    mounts_of_macos,
-    size,
-)
 from rekindle.model import Holder, Kind, Opened, Side, Stretch
 from rekindle.store.migrations import MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -141,7 +134,7 @@ def test_what_others_can_read_is_a_problem_that_can_be_repaired(home: Path, path
 def test_what_is_not_for_us_to_judge_is_a_problem_and_left_alone(
     home: Path, path: Path, damage: str, check: str, words: str
 ) -> None:
-    change(path, damage)
+    change(path, f"create table later (x); {damage}")
     before = path.read_bytes()
     code, found = doctor(home, "--store", path, "--fix")
     assert code == 1
@@ -312,6 +305,45 @@ def test_a_store_is_known_while_its_mark_is_still_in_the_log(home: Path, tmp_pat
         assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
 
 
+@pytest.mark.parametrize("begin", ["", "pragma auto_vacuum = 2; pragma journal_mode = wal"])
+def test_a_store_that_was_only_begun_is_one(home: Path, tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "new.db"
+    path.touch(0o600)
+    (tmp_path / "new.db.lock").touch(0o600)
+    change(path, begin)
+    code, found = doctor(home, "--store", path)
+    assert (code, found["store"]["what"]) == (0, f"nothing is recorded yet: {path}")
+    assert rekindle(home, "list", "--store", path).stderr == "rekindle: no sessions\n"
+
+
+def test_a_folder_in_the_place_of_the_lock_is_a_problem(home: Path, path: Path) -> None:
+    (path.parent / "s.db.lock").unlink()
+    (path.parent / "s.db.lock").mkdir(mode=0o755)
+    code, found = doctor(home, "--store", path)
+    assert (code, found["permissions"]["level"]) == (1, "ok")
+    assert found["access"]["what"].endswith("nothing can be recorded")
+
+
+def test_a_file_that_never_was_a_store_is_not_to_be_repaired(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("Not a short one. " * 100, encoding="utf-8")
+    told = rekindle(home, "list", "--store", tmp_path / "letter").stderr
+    words = "is no store of Rekindle's, or its beginning is damaged"
+    assert told == f"rekindle: {tmp_path / 'letter'} {words}\n"
+
+
+def test_the_index_for_searching_is_looked_at(home: Path, path: Path) -> None:
+    rekindle(home, "search", "--store", path, "hello")
+    assert doctor(home, "--store", path)[1]["index"]["what"] == "sound"
+    overwrite(Path(f"{path}.index"), "progress")
+    assert "doctor" not in rekindle(home, "search", "--store", path, "hello").stderr
+    code, found = doctor(home, "--store", path)
+    assert (code, found["index"]["level"]) == (1, "problem")
+    code, found = doctor(home, "--store", path, "--fix")
+    assert (code, found["index"]["level"]) == (0, "fixed")
+    assert doctor(home, "--store", path)[1]["index"]["what"] == "sound"
+    assert rekindle(home, "search", "--store", path, "hello").returncode == 0
+
+
 def test_a_damaged_index_is_made_anew(home: Path, path: Path) -> None:
     with closing(apsw.Connection(str(path))) as db:
         db.execute("pragma writable_schema = on")
@@ -358,7 +390,7 @@ def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
         assert found["live"]["facts"]["sessions"][0]["id"] == session_id
         assert "leases" not in found
     finally:
-        client.close()
+        client.close()  # which kills it
     code, found = doctor(home, "--store", path)
     assert (code, found["leases"]["level"]) == (0, "warning")
     assert found["leases"]["facts"]["sessions"] == [session_id]
@@ -371,9 +403,19 @@ def test_who_uses_the_store_and_who_is_gone(home: Path, path: Path) -> None:
     assert not {"leases", "leftovers"} & found.keys()
 
 
+def test_whoever_has_left_as_usual_holds_nothing(home: Path, path: Path) -> None:
+    with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:
+        client.call("initialize", {"protocolVersion": 1})
+        client.new()
+        assert client.end() == (0, "")
+    code, found = doctor(home, "--store", path)
+    assert (code, {it["level"] for it in found.values()}) == (0, {"ok"})
+    assert list((path.parent / "s.db.live").iterdir()) == []
+
+
 def test_what_another_machine_holds_is_left_alone(home: Path, path: Path) -> None:
-    with SqliteStore(path) as store:
-        store.claim("ses_1", Holder(token="t", pid=1, host="elsewhere"))  # noqa: S106
+    sql = "insert into lease (session, token, pid, host) select key, 't', 1, 'elsewhere'"
+    change(path, f"{sql} from session")
     _, found = doctor(home, "--store", path, "--fix")
     assert found["leases"]["level"] == "ok"
     assert "another machine" in found["leases"]["what"]
@@ -440,33 +482,6 @@ def test_editors_are_looked_at(home: Path, tmp_path: Path) -> None:
     assert f"start {tmp_path}/gone/rekindle, which is not there" in found["editor"]["what"]
 
 
-MOUNTINFO = r"""
-22 1 8:1 / / rw - ext4 /dev/sda1 rw
-30 22 0:40 / /home/me/My\040files rw,relatime shared:5 - nfs4 host:/x rw
-31 22 0:41 / /home/me rw - btrfs /dev/sdb rw
-32 22 0:42 / /mnt rw - ext4 /dev/sdc rw
-33 22 0:43 / /mnt rw - cifs //host/x rw
-"""
-MOUNT = """
-/dev/disk1 on / (apfs, local, journaled)
-//me@host/share on /Volumes/share (smbfs, nodev, nosuid)
-"""
-
-
-@pytest.mark.parametrize(
-    ("free", "level"),
-    [(0, "problem"), (500_000, "problem"), (50_000_000, "warning"), (10**10, "ok")],
-)
-def test_a_full_disk_is_a_problem(
-    path: Path, free: int, level: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = shutil.disk_usage(path)._replace(free=free)
-    monkeypatch.setattr(shutil, "disk_usage", {path.parent: usage}.__getitem__)
-    (finding,) = [it for it in check_disk(path) if "free" in it.facts]
-    assert finding.level == level
-    assert bool(finding.remedy) == (level != "ok")
-
-
 @pytest.mark.parametrize("columns", [40, 80])
 def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
     path.chmod(0o644)
@@ -480,21 +495,3 @@ def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
     assert "can be read and written" in shown
     assert "(quick; --full looks at more" in shown
     assert "others can use it → chmod 600" in shown
-
-
-def test_the_file_system_is_that_of_the_nearest_mount() -> None:
-    linux, macos = mounts_of_linux(MOUNTINFO), mounts_of_macos(MOUNT)
-    assert file_system_of(Path("/home/me/My files/x"), linux) == "nfs4"
-    assert file_system_of(Path("/home/me/other"), linux) == "btrfs"
-    assert file_system_of(Path("/home/mean"), linux) == "ext4"
-    assert file_system_of(Path("/mnt/x"), linux) == "cifs"
-    assert file_system_of(Path("/Volumes/share/x"), macos) == "smbfs"
-    assert file_system_of(Path("/Users/me"), macos) == "apfs"
-    assert file_system_of(Path("/x"), []) is None
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
-)
-def test_sizes_are_told_in_one_unit(amount: float, words: str) -> None:
-    assert size(amount) == words

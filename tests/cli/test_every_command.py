@@ -134,6 +134,7 @@ def remove_folder(tmp_path: Path) -> Callable[[], None]:
     return remove
 
 
+@pytest.mark.one_of(2)
 @every_command
 def test_in_a_removed_folder(
     environ: dict[str, str], command: str, remove_folder: Callable[[], None]
@@ -203,6 +204,7 @@ STORES: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
 }
 
 
+@pytest.mark.one_of(4)
 @every_command
 @pytest.mark.parametrize("state", STORES)
 def test_whatever_the_store_is_like(environ: dict[str, str], command: str, state: str) -> None:
@@ -211,6 +213,7 @@ def test_whatever_the_store_is_like(environ: dict[str, str], command: str, state
     assert code == 0 or told.startswith(("rekindle: ", "usage: ")) or command == "doctor"
 
 
+@pytest.mark.one_of(2)
 @every_command
 def test_where_nothing_was_ever_recorded(environ: dict[str, str], command: str) -> None:
     environ["REKINDLE_STORE"] = ""
@@ -224,6 +227,17 @@ def test_a_store_that_cannot_be_read(environ: dict[str, str], command: str) -> N
     run(environ, command, *words_for(command, "ses_1"))
 
 
+def test_what_was_given_does_not_colour_the_terminal() -> None:
+    for words in (["list", "--x\x1b[31m"], ["x\x1b[31m"], ["list", "--store", "/x\x1b[31m"]):
+        done = subprocess.run(
+            [*REKINDLE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode
+        assert "\x1b" not in done.stderr
+        assert "\\x1b[31m" in done.stderr
+
+
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("command", [it for it in COMMANDS if "ses_1" in words_for(it, "ses_1")])
 @pytest.mark.parametrize("session", ["nobody", "", "\udcff", "x" * 5000, "a\x1b[31mb\nc"])
 def test_an_id_that_is_none(environ: dict[str, str], command: str, session: str) -> None:
@@ -232,6 +246,7 @@ def test_an_id_that_is_none(environ: dict[str, str], command: str, session: str)
     assert "\x1b" not in told
 
 
+@pytest.mark.one_of(2)
 @every_command
 def test_streams_that_are_closed(environ: dict[str, str], command: str) -> None:
     def close() -> None:
@@ -240,6 +255,7 @@ def test_streams_that_are_closed(environ: dict[str, str], command: str) -> None:
     run(environ, command, *words_for(command, "ses_1"), before=close)
 
 
+@pytest.mark.one_of(2)
 @every_command
 def test_nobody_who_reads(environ: dict[str, str], command: str) -> None:
     reading, writing = os.pipe()
@@ -251,6 +267,7 @@ def test_nobody_who_reads(environ: dict[str, str], command: str) -> None:
         os.close(writing)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @every_command
 def test_a_disk_that_is_full(environ: dict[str, str], command: str) -> None:
@@ -274,6 +291,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.one_of(4)
 @every_command
 @pytest.mark.parametrize("moment", [1, 30, 200])
 def test_an_interrupt_at_any_moment(environ: dict[str, str], command: str, moment: int) -> None:

@@ -79,6 +79,7 @@ def stopping(store: Path, tmp_path: Path) -> str:
     return record(store, tmp_path, agent=STOPPING)
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("reason", "code"),
     [

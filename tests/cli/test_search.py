@@ -11,6 +11,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from damaging import overwrite
 
 from acp import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.model import AgentIdentity, Deleted, Kind, Opened, Side, Stretch, Titled, TitleSource
@@ -240,21 +241,28 @@ def test_an_index_that_was_damaged_inside_is_said_to_be(store: Path) -> None:
         db.execute("update passage_0_data set block = x'ffffffffff'")
     code, _, complaint = cli("search", "--store", store, "hello")
     assert code == 1
-    assert complaint.endswith("is damaged: `rekindle reindex` makes it anew\n")
+    words = f"the index {store}.index is damaged: `rekindle reindex` makes it anew"
+    assert complaint == f"rekindle: {words}\n"
     assert cli("reindex", "--store", store)[0] == 0
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
 
-def test_what_is_not_found_in_a_damaged_store_may_be_there(store: Path) -> None:
-    with closing(apsw.Connection(str(store))) as db:
-        page = db.execute("select rootpage from sqlite_schema where name = 'stretch'").get
-    with store.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 4096)
-    code, shown, complaint = cli("search", "--store", store, "hello")
+@pytest.mark.parametrize(
+    ("table", "is_indexed"),
+    [("stretch", False), ("session", False), ("session", True), ("lease", True)],
+)
+def test_what_is_not_found_in_a_damaged_store_may_be_there(
+    store: Path, table: str, *, is_indexed: bool
+) -> None:
+    if is_indexed:
+        cli("search", "--store", store, "hello")
+    overwrite(store, table)
+    code, shown, complaint = cli("search", "--store", store, "nobody")
     assert (code, shown) == (1, "")
-    assert "is damaged" in complaint
-    assert "`rekindle doctor` tells more" in complaint
+    first, *rest = complaint.splitlines()
+    assert first.startswith(f"rekindle: the store {store} is damaged: ")
+    assert first.endswith(": `rekindle doctor --fix` saves what can be read")
+    assert rest in ([], ["rekindle: nothing found in what could be looked at"])
 
 
 def test_a_conversation_is_found_while_it_goes_on(tmp_path: Path) -> None:

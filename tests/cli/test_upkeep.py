@@ -166,6 +166,7 @@ def test_what_is_in_use_can_be_renamed_archived_and_forked(
         assert store.holder("ses_0") == HOLDER
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "command",
     [
@@ -211,6 +212,7 @@ def test_a_fork_may_end_with_a_turn(path: Path, cli: Cli) -> None:
         assert f"session ses_0 has 2 turns: there is no turn {wrong}" in done.stderr
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     ("options", "gone"),
     [
@@ -398,6 +400,7 @@ NEEDS_SESSION = {
 }
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("command", NEEDS_SESSION)
 def test_an_id_that_means_no_one_session_is_an_error(cli: Cli, command: str) -> None:
     for given, complaint in (
@@ -414,6 +417,7 @@ def test_an_id_that_means_no_one_session_is_an_error(cli: Cli, command: str) -> 
     assert "not text in UTF-8: '\\udcff'" in done.stderr
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "command", [*NEEDS_SESSION, "prune --yes --keep 1", "compact", "stats", "list"]
 )

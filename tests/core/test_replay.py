@@ -233,10 +233,20 @@ def test_a_terminal_is_replaced_by_what_is_known_of_it(fields: Json, words: str)
     ]
 
 
-def test_a_gap_is_told_in_words() -> None:
-    gap = Entry(seq=1, side=Side.AGENT, kind=Kind.GAP, at_us=1, line=b'{"lostEntries":7}')
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"lostEntries":7}', "[7 entries are missing: the store could not be written]"),
+        (
+            b'{"lostEntries":1,"isDamage":true}',
+            "[1 entry is missing: the store was damaged]",
+        ),
+    ],
+)
+def test_a_gap_is_told_with_its_reason(line: bytes, words: str) -> None:
+    gap = Entry(seq=1, side=Side.AGENT, kind=Kind.GAP, at_us=1, line=line)
     (told,) = replay(fold([gap]))
-    assert told["content"]["text"].startswith("[7 entries are missing here")
+    assert told["content"]["text"] == words
 
 
 def test_what_the_agent_says_in_meta_is_kept() -> None:

@@ -382,3 +382,23 @@ def test_an_answer_may_have_both_names() -> None:
     both = {"id": 1, "error": None, "result": {"stopReason": "end_turn"}}
     (turn,) = fold([prompt("Go"), entry(Kind.ANSWER, both)]).turns
     assert (turn.stop_reason, turn.error) == ("end_turn", None)
+
+
+def test_prompts_that_wait_when_the_agent_dies_were_said_all_the_same() -> None:
+    def asked(number: int) -> Entry:
+        params = {"sessionId": "s", "prompt": [{"type": "text", "text": f"prompt {number}"}]}
+        return entry(Kind.PROMPT, {"id": number, "params": params}, 2)
+
+    def failed(number: int, **data: object) -> Entry:
+        return entry(Kind.ANSWER, {"id": number, "error": {"code": -1, "data": data}}, 2)
+
+    def told(turns: list[Any]) -> list[str]:
+        return [turn.items[0].text for turn in turns]
+
+    prompts = [asked(1), asked(2), asked(3)]
+    ended = [failed(number, agentEnded=True) for number in (1, 2, 3)]
+    turns = fold([*prompts, *ended]).turns
+    assert told(turns) == ["prompt 1", "prompt 2", "prompt 3"]
+    assert all(turn.was_cut_off for turn in turns)
+    refused = [failed(number) for number in (1, 2, 3)]
+    assert told(fold([*prompts, *refused]).turns) == ["prompt 1"]

@@ -1,7 +1,8 @@
 """`make torture`: episodes for so many seconds, several at once, from one seed.
 
 make torture SECONDS=600 SEED="1 2 3"   three long runs, told in docs/reliability.md
-make torture SEED=2 EPISODE=123         one episode of them again
+make torture SECONDS=60                 a short one, which writes nothing, unless with WRITE=1
+make torture SEED=2 EPISODE=123         one episode again
 """
 
 import argparse
@@ -21,14 +22,17 @@ from .nursery import Nursery
 from .report import Run
 from .storage import NAMESPACE
 
+_LONG = 600.0
+_SEVERAL = 3
+
 
 def main() -> int:
     """Run episodes; return 1 if a promise was broken."""
-    arguments = _arguments()
+    asked = arguments(sys.argv[1:])
     _be_alone_with_mounts()
     root = Path(tempfile.mkdtemp(prefix="rekindle-faults-"))
-    runs = [_run(seed, arguments, root) for seed in arguments.seed]
-    if arguments.write:
+    runs = [_run(seed, asked, root) for seed in asked.seed]
+    if asked.write or is_whole(asked):
         report.write(runs)
     if any(run.broken for run in runs):
         return 1
@@ -36,10 +40,16 @@ def main() -> int:
     return 0
 
 
-def _run(seed: int, arguments: argparse.Namespace, root: Path) -> Run:
+def is_whole(asked: argparse.Namespace) -> bool:
+    """Tell whether it is a run that the document should tell of."""
+    is_all = asked.kind is None and asked.episode is None
+    return is_all and asked.seconds >= _LONG and len(asked.seed) >= _SEVERAL
+
+
+def _run(seed: int, asked: argparse.Namespace, root: Path) -> Run:
     begin = time.monotonic()
     outcomes: list[Outcome] = []
-    for outcome in _episodes(seed, arguments, root):
+    for outcome in _episodes(seed, asked, root):
         outcomes.append(outcome)
         run = Run(seed, time.monotonic() - begin, outcomes)
         if outcome.violation:
@@ -51,15 +61,16 @@ def _run(seed: int, arguments: argparse.Namespace, root: Path) -> Run:
     return run
 
 
-def _arguments() -> argparse.Namespace:
+def arguments(words: list[str]) -> argparse.Namespace:
+    """Read what is asked for."""
     parser = argparse.ArgumentParser(prog="make torture", description=__doc__)
     any_seed = [random.SystemRandom().randrange(10**6)]
     parser.add_argument("--seed", type=int, nargs="+", default=any_seed)
     parser.add_argument("--seconds", type=float, default=60.0, help="for each seed")
     parser.add_argument("--episode", type=int, help="run only this one")
     parser.add_argument("--kind", choices=list(episodes.KINDS), help="run only this kind")
-    parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
-    return parser.parse_args()
+    parser.add_argument("--write", action="store_true", help="write the document in any case")
+    return parser.parse_args(words)
 
 
 def _be_alone_with_mounts() -> None:
@@ -70,13 +81,13 @@ def _be_alone_with_mounts() -> None:
         os.execvp("unshare", ["unshare", "--mount", "--", *ours])  # noqa: S606 - no shell
 
 
-def _episodes(seed: int, arguments: argparse.Namespace, root: Path) -> Iterator[Outcome]:
-    if arguments.episode is None:
-        order = Order(seed, arguments.seconds, root, arguments.kind)
+def _episodes(seed: int, asked: argparse.Namespace, root: Path) -> Iterator[Outcome]:
+    if asked.episode is None:
+        order = Order(seed, asked.seconds, root, asked.kind)
         yield from crew.run(order)
         return
     nursery = Nursery()
-    yield episodes.run(seed, arguments.episode, root, nursery, arguments.kind)
+    yield episodes.run(seed, asked.episode, root, nursery, asked.kind)
     nursery.close()
 
 

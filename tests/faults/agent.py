@@ -1,8 +1,9 @@
 """An agent that does as the prompt says, and numbers everything that it says.
 
 It is started thousands of times, so it imports next to nothing, and finds what it needs in a line
-without decoding it. What it says in a session is `<a1234567.1>`, `<a1234567.2>` and so on: its
-own name, and how much it has said there. With `--resumes`, it claims to know every session.
+without decoding it. What it says in a session is `<a1234567-1.1>`, `<a1234567-1.2>` and so on: its
+own name and which of its sessions it is, and how much it has said there. With `--resumes`, it
+claims to know every session. With `--v2`, it speaks version 2 of the protocol.
 """
 
 import os
@@ -10,9 +11,30 @@ import sys
 import time
 from _signal import SIG_IGN, SIGHUP, SIGINT, SIGTERM, signal
 
-ME = f"a{os.urandom(4).hex()[:7]}"
+
+def name() -> str:
+    """Return a name that no other has: which editor it is of, and how many were there before.
+
+    So a seed that is run again has the same names again.
+    """
+    mark = os.environ["REKINDLE_EPISODE"]
+    number = 0
+    while True:
+        try:
+            os.close(os.open(f"{mark}.agent-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            number += 1
+        else:
+            return f"a{int(mark.rpartition('-')[2]):04x}{number:03x}"
+
+
+ME = name()
+SPEAKS_2 = "--v2" in sys.argv
+KNOWS_ALL = "--resumes" in sys.argv
 HOW_OFTEN: dict[bytes, int] = {}
 """How much was said in each session."""
+WHICH: dict[bytes, int] = {}
+"""The sessions, in the order in which it said something there."""
 OPEN: dict[bytes, bytes] = {}
 """The requests of turns that do not end by themselves, by session."""
 DEAF: list[bool] = []
@@ -34,10 +56,7 @@ def hear(line: bytes) -> None:
     session = field(line, b"sessionId")
     match method:
         case b"initialize":
-            can = b'{"sessionCapabilities":{"resume":{}}}' if "--resumes" in sys.argv else b"{}"
-            info = b'{"name":"numbering","version":"1"}'
-            result = b'{"protocolVersion":1,"agentInfo":%s,"agentCapabilities":%s}' % (info, can)
-            answer(asked, result)
+            answer(asked, greeting())
         case b"session/new":
             HOW_OFTEN[b""] = HOW_OFTEN.get(b"", 0) + 1
             answer(asked, b'{"sessionId":"s-%s-%d"}' % (ME.encode(), HOW_OFTEN[b""]))
@@ -46,21 +65,42 @@ def hear(line: bytes) -> None:
             _, verb, *numbers = line.rpartition(b'"text":"')[2].partition(b"<")[0].split()
             turn(verb.decode(), session, asked, *map(int, numbers))
         case b"session/cancel" if session in OPEN:
-            answer(OPEN.pop(session), b'{"stopReason":"cancelled"}')
+            end_turn(session, OPEN.pop(session), b"cancelled")
+        case b"session/resume" if not KNOWS_ALL:
+            write(b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"?"}}\n' % asked)
         case b"":
             pass
         case _ if asked:
             answer(asked, b"{}")
 
 
+def greeting() -> bytes:
+    info = b'{"name":"numbering","version":"1"}'
+    if SPEAKS_2:
+        return b'{"protocolVersion":2,"info":%s,"capabilities":{"session":{}}}' % info
+    can = b'{"sessionCapabilities":{"resume":{}}}' if KNOWS_ALL else b"{}"
+    return b'{"protocolVersion":1,"agentInfo":%s,"agentCapabilities":%s}' % (info, can)
+
+
 def turn(verb: str, session: bytes, asked: bytes, *numbers: int) -> None:
+    if SPEAKS_2:
+        HOW_OFTEN[b"?"] = HOW_OFTEN.get(b"?", 0) + 1
+        answer(asked, b'{"messageId":"asked-%s-%d"}' % (ME.encode(), HOW_OFTEN[b"?"]))
+        write(told(session, b'"state_update","state":"running"'))
     VERBS[verb](session, *numbers)
     if verb in UNANSWERED:
         OPEN[session] = asked
         return
-    answer(asked, b'{"stopReason":"end_turn"}')
+    end_turn(session, asked, b"end_turn")
     if verb == "twice":
-        answer(asked, b'{"stopReason":"refusal"}')
+        end_turn(session, asked, b"refusal")
+
+
+def end_turn(session: bytes, asked: bytes, reason: bytes) -> None:
+    if SPEAKS_2:
+        write(told(session, b'"state_update","state":"idle","stopReason":"%s"' % reason))
+    else:
+        answer(asked, b'{"stopReason":"%s"}' % reason)
 
 
 def stream(session: bytes, count: int, at_once: int) -> None:
@@ -127,19 +167,29 @@ UNANSWERED = {"stall"}
 
 def update(session: bytes, me: str = ME) -> bytes:
     number = HOW_OFTEN[session] = HOW_OFTEN.get(session, 0) + 1
-    said = b"<%s.%d>" % (me.encode(), number)
-    call = b"call-%s-%d" % (me.encode(), number - number % 8)
+    which = WHICH.setdefault(session, len(WHICH))
+    said = b"<%s-%d.%d>" % (me.encode(), which, number)
+    group = b"%s-%d" % (me.encode(), number - number % 8)
     match number % 8:
         case 0:
-            what = b'"tool_call","toolCallId":"%s","status":"pending","title":"%s"' % (call, said)
+            kind = b"tool_call_update" if SPEAKS_2 else b"tool_call"
+            what = b'"%s","toolCallId":"call-%s","status":"pending","title":"%s"'
+            return told(session, what % (kind, group, said))
         case 1 if number > 1:
             content = b'[{"type":"content","content":{"type":"text","text":"%s"}}]' % said
-            what = b'"tool_call_update","toolCallId":"%s","status":"completed","content":%s'
-            what %= (call, content)
+            what = b'"tool_call_update","toolCallId":"call-%s","status":"completed","content":%s'
+            return told(session, what % (group, content))
         case 2:
-            what = b'"agent_thought_chunk","content":{"type":"text","text":"%s"}' % said
+            kind = b"agent_thought_chunk"
         case _:
-            what = b'"agent_message_chunk","content":{"type":"text","text":"%s"}' % said
+            kind = b"agent_message_chunk"
+    # What is said before the first thought is another message than what comes after it.
+    named = b'"messageId":"%s-%s-%d",' % (kind, group, number == 1) if SPEAKS_2 else b""
+    what = b'"%s",%s"content":{"type":"text","text":"%s"}' % (kind, named, said)
+    return told(session, what)
+
+
+def told(session: bytes, what: bytes) -> bytes:
     params = b'{"sessionId":"%s","update":{"sessionUpdate":%s}}' % (session, what)
     return b'{"jsonrpc":"2.0","method":"session/update","params":%s}\n' % params
 

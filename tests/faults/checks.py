@@ -11,7 +11,7 @@ from rekindle.model import Entry, Kind
 from rekindle.store.examining import Examination
 from rekindle.store.sqlite import SqliteStore
 
-from .ledger import Conversation, Ledger, Serial, asked_in, said_in
+from .ledger import Conversation, Serial, asked_in, said_in
 from .violation import Violation
 
 
@@ -23,25 +23,30 @@ class Recorded:
     asked: list[Serial]
     seqs: list[int]
     gaps: int
+    answers: int = 0
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "Recorded":
         said: list[Serial] = []
         asked: list[Serial] = []
         seqs: list[int] = []
-        gaps = 0
+        gaps = answers = 0
         for entry in entries:
             seqs.append(entry.seq)
             match entry.kind:
                 case Kind.UPDATE:
                     said += said_in(entry.line)
+                    answers += b'"state":"idle"' in entry.line
                 case Kind.PROMPT:
                     asked += asked_in(entry.line)[-1:]
+                case Kind.ANSWER:
+                    # From version 2 on, such a one only says that the prompt was taken.
+                    answers += b'"messageId"' not in entry.line
                 case Kind.GAP:
                     gaps += 1
                 case _:
                     pass
-        return cls(said, asked, seqs, gaps)
+        return cls(said, asked, seqs, gaps, answers)
 
 
 def recorded(store_path: Path, session_id: str) -> Recorded:
@@ -69,6 +74,8 @@ def check_record(conversation: Conversation, record: Recorded) -> None:
     missing = conversation.answered - set(record.asked)
     if missing and not conversation.is_excused:
         raise Violation("a prompt is lost", str(sorted(missing)[:5]))
+    if record.answers < conversation.ended and not conversation.is_excused:
+        raise Violation("the end of a turn is lost", f"{record.answers} of {conversation.ended}")
 
 
 def _after_piece(name: str, piece: list[Serial], said: list[Serial], at: int) -> int:
@@ -141,8 +148,10 @@ def check_soundness(store_path: Path) -> None:
     """SQLite and Rekindle's own doctor find nothing wrong, without a repair."""
     if store_path.exists():
         with Examination(store_path) as store:
-            wrong = store.complaints(full=True) + store.unreadable_entries()
-            wrong += [f"no session {key}" for key in store.entries_without_session()]
+            wrong = store.complaints(full=True)
+            if not wrong:
+                wrong = store.unreadable_entries()
+                wrong += [f"no session {key}" for key in store.entries_without_session()]
         if wrong:
             raise Violation("the store is not sound", "; ".join(wrong[:3]))
 
@@ -152,9 +161,3 @@ def check_no_faults_of_ours(stderr: str) -> None:
     for words in ("Traceback", "a fault in Rekindle"):
         if words in stderr:
             raise Violation("a fault of Rekindle's own", stderr[-2000:])
-
-
-def check_all(ledger: Ledger, store_path: Path) -> None:
-    """Check every session."""
-    for session_id, conversation in ledger.items():
-        check_record(conversation, recorded(store_path, session_id))

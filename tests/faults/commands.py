@@ -14,10 +14,11 @@ import apsw
 
 from rekindle.model import Kind, Opened, Side, Stretch
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, place
+from rekindle.store.opening import lock_path
 from rekindle.store.sqlite import SqliteStore
 
 from .checks import check_soundness, recorded
-from .processes import Process
+from .processes import Process, until
 from .world import World
 
 _IMPORTED = tuple(f"elsewhere-{number}" for number in range(4))
@@ -25,6 +26,7 @@ _ENTRIES = 1500
 _LONG_AGO_US = 1_600_000_000_000_000
 _WITHIN = 0.15
 """Within how many seconds a command is killed: most have ended by then."""
+_UPGRADE = 0.02
 _ROUNDS = 6
 _ROWS_OF_OLD = 3000
 
@@ -66,13 +68,18 @@ def kill_migrations(world: World) -> None:
         world.begin_anew()
         world.store.parent.mkdir()
         _make_old(world.store, world.chance.randrange(1, len(MIGRATIONS)))
-        command = _run(world, "list")
-        time.sleep(world.chance.random() * _WITHIN / 3)  # the moment is what is drawn
-        _kill(world, command, "an upgrade of the store")
+        _kill_an_upgrade(world, _run(world, "list"))
         _run(world, "list").wait()
         seqs = recorded(world.store, "old").seqs
         world.expect("an old store is whole", len(seqs) == _ROWS_OF_OLD, str(seqs[-3:]))
         check_soundness(world.store)
+
+
+def _kill_an_upgrade(world: World, command: Process) -> None:
+    # Whoever upgrades a store takes its lock first, and this one had none yet.
+    until(lambda: lock_path(world.store).exists() or command.is_over())
+    time.sleep(world.chance.random() * _UPGRADE)  # the moment is what is drawn
+    _kill(world, command, "an upgrade of the store")
 
 
 def _kill(world: World, command: Process, name: str) -> None:

@@ -15,7 +15,7 @@ def all_at_once(world: World) -> None:
     world.leave(first)
     editors = [world.start_editor() for _ in range(_EDITORS)]
     for editor in editors:
-        editor.result("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        editor.result("initialize", editor.greeting)
     requests = [world.begin_to_load(editor, session_id) for editor in editors]
     world.count("ten editors open one session at once")
     answers = [editor.answer(request) for editor, request in zip(editors, requests, strict=True)]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .held import Held
 from .ledger import Ledger, Serial, said_in
 from .nursery import HERE, Nursery
 from .processes import MARK, PATIENCE, Process, ends, marked, until
@@ -19,6 +20,7 @@ Json = dict[str, Any]
 AGENT = (sys.executable, "-I", "-S", str(HERE / "agent.py"))
 
 
+_LOADING = ("session/load", "session/resume")
 _ENDED = ("the agent was killed", "the agent exited", "the agent ended")
 
 
@@ -36,6 +38,7 @@ class Editor:
         options: tuple[str, ...] = (),
         agent: tuple[str, ...] = AGENT,
         way: str = "warm",
+        version: int = 1,
         **order: object,
     ) -> None:
         self.name = name
@@ -46,15 +49,20 @@ class Editor:
         self.stderr = folder / f"{name}.stderr"
         self.journal = folder / f"{name}.journal"
         self.journal.touch()
-        self._token = f"p{os.urandom(4).hex()[:7]}"
+        self.version = version
+        self._token = f"p{int(name.rpartition('-')[2]):07x}"
         self._ids = itertools.count(1)
         self._prompts = itertools.count(1)
         self._asked: dict[int, tuple[str, str | None, Serial | None]] = {}
         """Open requests: method, session, prompt."""
+        self._taken: dict[str, list[int]] = {}
+        """Prompts of version 2 that were taken, by session: their turns end with a state."""
         self._answers: dict[int, Json] = {}
         self._told: dict[int, list[bytes]] = {}
         """What was told again for a request to load."""
         self.has_greeted = False
+        self.held: Held | None = None
+        """What its Rekindle had in hand at the beginning."""
         self._at = 0
         self._begun = b""
         arguments = ["run", "--store", str(store), "--grace", "0.2"]
@@ -79,6 +87,13 @@ class Editor:
             os.close(fd)
 
     # -- saying -------------------------------------------------------------------------
+
+    @property
+    def greeting(self) -> Json:
+        """What it says of itself."""
+        if self.version == 1:
+            return {"protocolVersion": 1, "clientCapabilities": {}}
+        return {"protocolVersion": 2, "info": {"name": "harness", "version": "1"}}
 
     def request(self, method: str, params: Json, prompt: Serial | None = None) -> int:
         """Have the client send a request; return its id."""
@@ -134,14 +149,30 @@ class Editor:
             # An agent's garbage goes by.
             return
         if message.get("method") == "session/update":
-            self._hear_update(message["params"]["sessionId"], line)
+            self._hear_update(message["params"]["sessionId"], message["params"]["update"], line)
         elif "method" not in message and message.get("id") in self._asked:
-            method, session_id, prompt = self._asked.pop(message["id"])
-            self._answers[message["id"]] = message
-            if "result" in message:
-                self._hear_success(method, session_id, message["result"])
-            if prompt is not None and session_id is not None:
-                self.ledger[session_id].answered.add(prompt)
+            self._hear_answer(message["id"], message)
+
+    def _hear_answer(self, number: int, message: Json) -> None:
+        method, session_id, prompt = self._asked[number]
+        if "result" in message:
+            self._hear_success(method, session_id, message["result"])
+        if prompt is not None and session_id is not None:
+            if self.version > 1 and "result" in message:
+                self._taken.setdefault(session_id, []).append(number)
+                return
+            self._hear_end(session_id, number, message)
+        else:
+            del self._asked[number]
+            self._answers[number] = message
+
+    def _hear_end(self, session_id: str, number: int, message: Json) -> None:
+        """Note that a turn has ended."""
+        _, _, prompt = self._asked.pop(number)
+        self._answers[number] = message
+        if prompt is not None:
+            self.ledger[session_id].answered.add(prompt)
+        self.ledger[session_id].ended += "result" in message
 
     def _hear_success(self, method: str, session_id: str | None, result: Json) -> None:
         match method:
@@ -154,13 +185,17 @@ class Editor:
             case _:
                 pass
 
-    def _hear_update(self, session_id: str, line: bytes) -> None:
+    def _hear_update(self, session_id: str, update: Json, line: bytes) -> None:
         for number, (method, of, _) in self._asked.items():
-            if method == "session/load" and of == session_id:
+            if method in _LOADING and of == session_id:
                 self._told.setdefault(number, []).append(line)
                 return
         if session_id in self.ledger:
             self.ledger[session_id].pieces[self.name].extend(said_in(line))
+        if update.get("state") == "idle" and self._taken.get(session_id):
+            failed = update.get("stopReason") == "error"
+            outcome = {"error": update.get("error")} if failed else {"result": update}
+            self._hear_end(session_id, self._taken[session_id].pop(0), outcome)
 
     def told(self, request: int) -> list[bytes]:
         """Return what was told again before a request to load was answered."""

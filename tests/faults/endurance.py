@@ -1,17 +1,20 @@
-"""One Rekindle for many sessions, turns and agents: it must not grow.
+"""One Rekindle for many sessions, turns and agents; the store comes and goes. It must not grow.
 
 Memory, descriptors and threads return to where they were, whatever has come and gone.
 """
 
-from pathlib import Path
+import time
 
 from .editor import Editor
+from .held import Held
 from .processes import until
 from .world import World
 
 _ROUNDS = 30
 _ROUNDS_AN_AGENT = 6
+_ROUNDS_A_STORE = 15
 _MOMENT = 5.0
+_A_WHILE = 0.2
 _GROWTH_KIB = 6 * 1024
 """What an allocator may keep for itself."""
 
@@ -21,19 +24,25 @@ def endure(world: World) -> None:
     editor = world.editor(options=("--grace", "0.2"))
     _do_everything(world, editor)
     _lose_an_agent(world, editor)
+    _lose_the_store(world, editor)
     _do_everything(world, editor)
-    descriptors, threads, memory = _held(editor)
+    pid = editor.rekindle.pid
+    before = Held.by(pid)
     for number in range(_ROUNDS):
         _do_everything(world, editor)
         if number % _ROUNDS_AN_AGENT == 0:
             _lose_an_agent(world, editor)
-    until(lambda: _held(editor)[:2] <= (descriptors, threads), _MOMENT)
-    after = _held(editor)
-    how = f"descriptors {descriptors}, threads {threads} before; {after[:2]} after"
-    world.expect("all is as it was", after[0] <= descriptors and after[1] <= threads, how)
-    grown = after[2] - memory
-    world.expect("memory returns to where it was", grown < _GROWTH_KIB, f"{grown} KiB more")
-    world.note(f"{how}; memory {memory} KiB before, {grown} KiB more after")
+        if number % _ROUNDS_A_STORE == 0:
+            _lose_the_store(world, editor)
+    until(lambda: Held.by(pid).is_within(_with_some_memory(before)), _MOMENT)
+    after = Held.by(pid)
+    how = f"{before}, and now {after}"
+    world.note(how)
+    world.expect("all is as it was", after.is_within(_with_some_memory(before)), how)
+
+
+def _with_some_memory(before: Held) -> Held:
+    return before._replace(memory=before.memory + _GROWTH_KIB)
 
 
 def _do_everything(world: World, editor: Editor) -> None:
@@ -54,9 +63,25 @@ def _lose_an_agent(world: World, editor: Editor) -> None:
     editor.answer(editor.prompt(session_id, "die 20 4"))
 
 
-def _held(editor: Editor) -> tuple[int, int, int]:
-    """Return how many descriptors, threads and KiB of memory Rekindle has."""
-    process = Path(f"/proc/{editor.rekindle.pid}")
-    descriptors = len(list((process / "fd").iterdir()))
-    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-    return descriptors, int(status["Threads"]), int(status["VmRSS"].split()[0])
+def _lose_the_store(world: World, editor: Editor) -> None:
+    """Have the store be elsewhere for a while; it is opened anew when it is back."""
+    session_id = world.new_session(editor)
+    folder, away = world.store.parent, world.folder / "away"
+    world.count("the store is away for a while")
+    folder.rename(away)
+    editor.answer(editor.prompt(session_id, "stream 20 4"))
+    if folder.exists():
+        # It took so long that another was made.
+        folder.rename(world.folder / f"made-meanwhile-{len(world.ledger)}")
+    away.rename(folder)
+    until(lambda: _is_recorded(world, editor, session_id))
+    editor.result("session/close", {"sessionId": session_id})
+    editor.opened.discard(session_id)
+    world.check(session_id)
+
+
+def _is_recorded(world: World, editor: Editor, session_id: str) -> bool:
+    """Have another turn, with which the store is tried again; tell whether it has it."""
+    time.sleep(_A_WHILE)  # it is tried only now and then
+    editor.answer(editor.prompt(session_id, "stream 1 1"))
+    return bool(world.record(session_id).said)

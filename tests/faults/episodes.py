@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import clocks, commands, crowd, damage, endurance, misbehaving, storage, strikes
+from . import clocks, commands, crowd, damage, endurance, misbehaving, storage, strikes, waiting
 from .nursery import Nursery
 from .violation import Violation
 from .world import World
 
 _ROUNDS = 12
-_LONG_ONES = 300
-"""One of so many episodes is one that takes a minute."""
+_LONGEST = "a client that does not read for a minute"
 
 Kind = Callable[[World], None]
 
@@ -34,13 +33,15 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "bad agents": (_again_and_again(misbehaving.misbehave), 15),
     "agents that never exit": (misbehaving.never_exit, 5),
     "a client that does not read": (lambda world: misbehaving.do_not_read(world, 1.0), 5),
-    "a client that does not read for a minute": (misbehaving.do_not_read_for_a_minute, 0),
+    _LONGEST: (misbehaving.do_not_read_for_a_minute, 0),
     "a crowd": (crowd.all_at_once, 5),
     "a clock that jumps": (clocks.jump_back, 5),
     "a store that fails": (_again_and_again(storage.any_of_them, 3), 10),
+    "kills while something waits": (_again_and_again(waiting.kill_while_it_waits, 3), 10),
     "commands that are killed": (commands.kill_commands, 8),
     "upgrades that are killed": (commands.kill_migrations, 5),
     "a damaged store": (_again_and_again(damage.damage, 4), 8),
+    "damage to a store in use": (_again_and_again(damage.damage_in_use, 4), 8),
     "endurance": (endurance.endure, 2),
 }
 """Each with how often it comes, compared to others."""
@@ -61,14 +62,23 @@ class Outcome:
     violation: str | None = None
 
 
+def kind_of(seed: int, number: int) -> str:
+    """Return what kind an episode is of: the first ones are one of each, the longest before all."""
+    chance = random.Random(f"{seed}")  # noqa: S311 - as below
+    others = [kind for kind in KINDS if kind != _LONGEST]
+    first = [_LONGEST, *chance.sample(others, len(others))]
+    if number < len(first):
+        return first[number]
+    weights = [weight for _, weight in KINDS.values()]
+    chance = random.Random(f"{seed}/{number}/kind")  # noqa: S311 - as below
+    return chance.choices(list(KINDS), weights)[0]
+
+
 def run(seed: int, number: int, root: Path, nursery: Nursery, only: str | None = None) -> Outcome:
     """Run one episode; a failed one keeps its folder."""
     # A text, because a hash of a tuple is another in each process.
     chance = random.Random(f"{seed}/{number}")  # noqa: S311 - a seed that can be given again
-    weights = [weight for _, weight in KINDS.values()]
-    kind = only or chance.choices(list(KINDS), weights)[0]
-    if only is None and number % _LONG_ONES == _LONG_ONES - 1:
-        kind = "a client that does not read for a minute"
+    kind = only or kind_of(seed, number)
     begin = time.monotonic()
     world = World(root / f"{seed}-{number}", nursery, chance)
     outcome = Outcome(seed, number, kind)

@@ -1,7 +1,7 @@
 """What the clients have received and sent, session by session: one side of every check.
 
-Everything that agents and clients say carries a serial: `<a1234567.3>` is the third thing that one
-agent process said in a session, `<p1234567.2>` the second prompt of one connection.
+Everything that agents and clients say carries a serial: `<a1234567-0.3>` is the third thing that an
+agent process said in its first session, `<p1234567.2>` the second prompt of one connection.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 Serial = tuple[str, int]
 
-_SAID = re.compile(rb"<(a[0-9a-f]{7})\.(\d+)>")
+_SAID = re.compile(rb"<(a[0-9a-f]{7}-[0-9]+)\.(\d+)>")
 _ASKED = re.compile(rb"<(p[0-9a-f]{7})\.(\d+)>")
 
 
@@ -34,6 +34,8 @@ class Conversation:
     """The prompts that were sent."""
     answered: set[Serial] = field(default_factory=set)
     """The prompts whose turns have ended before the client's eyes."""
+    ended: int = 0
+    """How many of these have ended well."""
     is_excused: bool = False
     """Whether the store was taken from under it: then only what came later can be there."""
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from .editor import Editor
 from .processes import until
@@ -70,6 +71,17 @@ def read_only(world: World) -> None:
     _see_it_recover(world, editor, session_id)
 
 
+def permission_lost(world: World) -> None:
+    """Forbid everything in the middle of a turn, to one who has the store open; later allow it."""
+    editor, session_id = _talking(world, way="warm", obeys_modes=True)
+    folder = world.store.parent
+    _talk_during(world, editor, session_id, lambda: _set_modes(folder, 0, 0))
+    world.count("permission is lost")
+    _talk_a_while(world, editor, session_id)
+    _set_modes(folder, 0o700, 0o600)
+    _see_it_recover(world, editor, session_id)
+
+
 def deleted(world: World) -> None:
     """Delete the store in the middle of a turn: what is in use is saved in a new one."""
     editor, session_id = _talking(world)
@@ -101,7 +113,14 @@ def replaced(world: World) -> None:
     _see_it_recover(world, editor, session_id)
 
 
-KINDS = (no_room_for_the_file, no_room_on_the_disk, read_only, deleted, replaced)
+KINDS = (
+    no_room_for_the_file,
+    no_room_on_the_disk,
+    read_only,
+    permission_lost,
+    deleted,
+    replaced,
+)
 
 
 def any_of_them(world: World) -> None:
@@ -115,7 +134,7 @@ def _delete(world: World, what: str) -> None:
         case "files":
             for file in world.store.parent.glob("s.db*"):
                 if file.is_file():
-                    file.unlink()
+                    file.unlink(missing_ok=True)
         case _:
             shutil.rmtree(world.store.parent)
 
@@ -123,8 +142,8 @@ def _delete(world: World, what: str) -> None:
 # -- conversations ----------------------------------------------------------------------
 
 
-def _talking(world: World) -> tuple[Editor, str]:
-    editor = world.editor()
+def _talking(world: World, **options: Any) -> tuple[Editor, str]:  # noqa: ANN401 - as Editor's
+    editor = world.editor(**options)
     session_id = world.new_session(editor)
     _talk(world, editor, session_id)
     return editor, session_id
@@ -145,9 +164,9 @@ def _talk_during(
     world: World, editor: Editor, session_id: str, happens: Callable[[], None]
 ) -> None:
     """Have something happen in the middle of a turn."""
-    before = world.ledger[session_id].received
+    enough = world.ledger[session_id].received + world.chance.randrange(400)
     request = editor.prompt(session_id, "stream 400 1")
-    until(lambda: editor.has_received(session_id, before + world.chance.randrange(400)))
+    until(lambda: editor.has_received(session_id, enough))
     happens()
     editor.answer(request)
 
@@ -189,13 +208,16 @@ def _unwritable(folder: Path) -> Iterator[None]:
             subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
             yield
         return
-    _set_modes(folder, 0o500)
+    _set_modes(folder, 0o500, 0o400)
     try:
         yield
     finally:
-        _set_modes(folder, 0o700)
+        _set_modes(folder, 0o700, 0o600)
 
 
-def _set_modes(folder: Path, mode: int) -> None:
-    for path in (folder, *folder.iterdir()):
-        path.chmod(mode)
+def _set_modes(folder: Path, mode: int, mode_of_files: int) -> None:
+    # Whoever is not root can look into it only as long as it may.
+    folder.chmod(0o700)
+    for path in folder.rglob("*"):
+        path.chmod(mode if path.is_dir() else mode_of_files)
+    folder.chmod(mode)

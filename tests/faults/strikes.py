@@ -48,7 +48,7 @@ def strike(world: World, moment: str) -> None:
 
 def starting(world: World) -> tuple[Editor, float]:
     editor = world.start_editor()
-    editor.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    editor.request("initialize", editor.greeting)
     return editor, 0.1
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from rekindle.model import Entry, Kind, Side
+
 from . import report
+from .__main__ import arguments, is_whole
 from .checks import Recorded, check_no_faults_of_ours, check_record, check_replay
-from .episodes import KINDS, Outcome, run
+from .episodes import KINDS, Outcome, kind_of, run
 from .ledger import Conversation, Serial
 from .nursery import Nursery
 from .report import Run
@@ -25,9 +28,11 @@ EPISODES = [
     ("a clock that jumps", 1),
     ("a store that fails", 1),
     ("a store that fails", 2),
+    ("kills while something waits", 1),
     ("commands that are killed", 1),
     ("upgrades that are killed", 1),
     ("a damaged store", 1),
+    ("damage to a store in use", 1),
     ("endurance", 1),
 ]
 
@@ -50,7 +55,7 @@ def test_nothing_is_lost(nursery: Nursery, tmp_path: Path, kind: str, seed: int)
 # -- the checks -------------------------------------------------------------------------
 
 
-def said(*numbers: int, by: str = "a0000001") -> list[Serial]:
+def said(*numbers: int, by: str = "a0000001-0") -> list[Serial]:
     return [(by, number) for number in numbers]
 
 
@@ -64,7 +69,7 @@ def received(*pieces: list[Serial]) -> Conversation:
 
 def test_a_record_may_have_more_than_was_received_but_nothing_else() -> None:
     check_record(received(said(1, 2)), record(said(1, 2, 3)))
-    other = said(1, 2, by="a0000002")
+    other = said(1, 2, by="a0000002-0")
     check_record(received(said(1, 2), other), record([*said(1, 2, 3), *other]))
 
 
@@ -100,6 +105,12 @@ def test_a_prompt_that_was_answered_and_is_not_recorded_is_found() -> None:
         check_record(conversation, record([], asked[:1] * 2))
 
 
+def test_the_end_of_a_turn_that_is_not_recorded_is_found() -> None:
+    check_record(Conversation(ended=1), Recorded([], [], [1], 0, answers=1))
+    with pytest.raises(Violation, match="the end of a turn is lost"):
+        check_record(Conversation(ended=2), Recorded([], [], [1], 0, answers=1))
+
+
 def told(*texts: str) -> list[bytes]:
     return [
         b'{"sessionUpdate":"agent_message_chunk","text":"%s"}' % text.encode() for text in texts
@@ -107,11 +118,11 @@ def told(*texts: str) -> list[bytes]:
 
 
 def test_a_replay_that_differs_is_found() -> None:
-    check_replay(told("<a0000001.1><a0000001.2>", "<a0000001.3>"), record(said(1, 2, 3)))
+    check_replay(told("<a0000001-0.1><a0000001-0.2>", "<a0000001-0.3>"), record(said(1, 2, 3)))
     for wrong in (
-        told("<a0000001.1>", "<a0000001.3>"),
-        told("<a0000001.2><a0000001.1>", "<a0000001.3>"),
-        told("<a0000001.1><a0000001.2>", "<a0000001.3>", "<a0000001.3>"),
+        told("<a0000001-0.1>", "<a0000001-0.3>"),
+        told("<a0000001-0.2><a0000001-0.1>", "<a0000001-0.3>"),
+        told("<a0000001-0.1><a0000001-0.2>", "<a0000001-0.3>", "<a0000001-0.3>"),
     ):
         with pytest.raises(Violation):
             check_replay(wrong, record(said(1, 2, 3)))
@@ -130,6 +141,41 @@ def test_a_failure_says_how_to_see_it_again() -> None:
     assert "make torture SEED=7 EPISODE=12" in words
     assert "/tmp/x/7-12" in words  # noqa: S108
     assert Run(7, 1.0, [outcome]).figures()["promises broken"] == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_kind_comes_early_in_a_long_run_and_the_longest_first(seed: int) -> None:
+    first = [kind_of(seed, number) for number in range(len(KINDS))]
+    assert sorted(first) == sorted(KINDS)
+    assert first[0] == "a client that does not read for a minute"
+    assert first == [kind_of(seed, number) for number in range(len(KINDS))]
+    assert first != [kind_of(seed + 1, number) for number in range(len(KINDS))]
+
+
+def test_in_version_2_a_turn_has_ended_when_the_session_is_idle() -> None:
+    lines = {
+        Kind.ANSWER: b'{"result":{"messageId":"asked-1"}}',
+        Kind.UPDATE: b'{"update":{"sessionUpdate":"state_update","state":"idle"}}',
+    }
+    taken, idle = (
+        Entry(seq=seq, side=Side.AGENT, kind=kind, at_us=1, line=lines[kind], protocol=2)
+        for seq, kind in enumerate(lines, 1)
+    )
+    assert Recorded.of([taken]).answers == 0
+    assert Recorded.of([taken, idle]).answers == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "is_written"),
+    [
+        ("--seconds 600 --seed 1 2 3", True),
+        ("--seconds 600 --seed 1 2", False),
+        ("--seconds 60 --seed 1 2 3", False),
+        ("--seconds 600 --seed 1 2 3 --kind strikes", False),
+    ],
+)
+def test_only_a_whole_run_is_told_in_the_document(words: str, *, is_written: bool) -> None:
+    assert is_whole(arguments(words.split())) is is_written
 
 
 def test_every_kind_of_episode_has_a_place_in_the_short_form_but_the_long_ones() -> None:

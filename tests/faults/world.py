@@ -17,6 +17,7 @@ from .checks import (
     recorded,
 )
 from .editor import AGENT, Editor
+from .held import Held, check_held
 from .ledger import Ledger
 from .nursery import Nursery
 from .processes import Process, end_marked
@@ -24,6 +25,8 @@ from .violation import Violation
 
 _COLD = 0.05
 _RESUMES = 0.3
+_SPEAKS_2 = 0.3
+"""How often a client speaks version 2, and how often an agent does: so half of them differ."""
 _LARGEST_SESSION = 4000
 NEW = {"cwd": "/home/user/project", "mcpServers": []}
 
@@ -52,11 +55,14 @@ class World:
     def start_editor(self, **options: Any) -> Editor:  # noqa: ANN401 - as Editor takes them
         """Start an editor that has not said anything yet."""
         agent = (*AGENT, "--resumes") if self.chance.random() < _RESUMES else AGENT
+        agent = (*agent, "--v2") if self.chance.random() < _SPEAKS_2 else agent
+        version = 2 if self.chance.random() < _SPEAKS_2 else 1
         way = "cold" if self.chance.random() < _COLD and "clock" not in options else "warm"
         name = f"editor-{len(self._all)}"
-        given = {"agent": agent, "way": way, **options}
+        given = {"agent": agent, "way": way, "version": version, **options}
         editor = Editor(self.nursery, self.folder, name, self.store, self.ledger, **given)
-        self.note(f"{name} starts {way} with {' '.join(agent[-1:])}")
+        does = " ".join(agent[len(AGENT) :])
+        self.note(f"{name} starts {way}, version {version}, its agent {does or 'as usual'}")
         self.editors.append(editor)
         self._all.append(editor)
         return editor
@@ -64,7 +70,8 @@ class World:
     def editor(self, **options: Any) -> Editor:  # noqa: ANN401 - as above
         """Start an editor that has said who it is."""
         editor = self.start_editor(**options)
-        editor.result("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        editor.result("initialize", editor.greeting)
+        editor.held = Held.by(editor.rekindle.pid)
         return editor
 
     def new_session(self, editor: Editor) -> str:
@@ -82,7 +89,10 @@ class World:
         return session_id
 
     def begin_to_load(self, editor: Editor, session_id: str) -> int:
-        return editor.request("session/load", {"sessionId": session_id, **NEW})
+        params = {"sessionId": session_id, **NEW}
+        if editor.version == 1:
+            return editor.request("session/load", params)
+        return editor.request("session/resume", params | {"replayFrom": {"type": "start"}})
 
     def open_session(self, editor: Editor) -> str:
         """Open a session of before, or a new one; return its id."""
@@ -149,6 +159,8 @@ class World:
 
     def leave(self, editor: Editor) -> None:
         """Have an editor leave as editors do."""
+        if editor.held is not None:
+            check_held(editor.rekindle.pid, editor.held)
         editor.hang_up()
         self.lay_down(editor)
 

@@ -155,9 +155,13 @@ def test_on_a_terminal_nothing_of_it_is_obeyed(folder: Path, words: list[str]) -
 
 def test_ids_and_titles_are_words_to_whoever_completes_them(folder: Path) -> None:
     store = str(folder / "store" / "s.db")
-    done = run("completion", "bash", REKINDLE_STORE=store)
-    assert done.returncode == 0
-    assert not UNSEEN.search(done.stdout)
+    for words in (["show", ""], ["list", "--agent", ""]):
+        done = run("complete", "--", *words, REKINDLE_STORE=store)
+        assert done.returncode == 0
+        kind, *offered = done.stdout.splitlines()
+        assert kind == "words"
+        assert offered
+        assert not UNSEEN.search(done.stdout.replace("\t", ""))
 
 
 def test_all_in_a_bundle_go_to_another_store_and_nowhere_else(

@@ -6,6 +6,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ for line in sys.stdin:
 def resident(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1]) * 1024
+
+
+def highest(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
 
@@ -172,6 +179,50 @@ def test_a_client_that_asks_on_and_on_and_does_not_read_is_slowed_down(tmp_path:
     finally:
         client.process.kill()
         client.close()
+
+
+# Once: when it is started again, it answers.
+ENDLESS = """
+import json, pathlib, sys
+seen = pathlib.Path(sys.argv[1])
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {"protocolVersion": 1, "sessionId": "s", "stopReason": "end_turn"}
+    if request["method"] == "session/prompt" and not seen.exists():
+        seen.touch()
+        while True:
+            sys.stdout.write("x" * 1_000_000)
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+def test_an_agent_that_ends_no_line_is_ended(tmp_path: Path) -> None:
+    client = start(tmp_path / "s.db", sys.executable, "-c", ENDLESS, tmp_path / "seen")
+    client.start_reading()
+    try:
+        client.call("initialize", {"protocolVersion": 1})
+        session_id = client.new()
+        error = client.answer(client.start(session_id, "go"))["error"]
+        assert error["data"]["agentEnded"]
+        assert highest(client.process.pid) < 256 * MB + 100 * MB
+        assert client.answer(client.start(session_id, "go"))["result"]["stopReason"] == "end_turn"
+        _, stderr = client.end()
+    finally:
+        client.close()
+    assert "the agent sent a line of more than 256 MiB, without an end: it was ended" in stderr
+
+
+def test_a_client_that_ends_no_line_is_not_listened_to(tmp_path: Path) -> None:
+    client = start(tmp_path / "s.db", *EXAMPLE_AGENT)
+    assert client.process.stdin
+    try:
+        with suppress(BrokenPipeError):
+            while True:
+                os.write(client.process.stdin.fileno(), b"x" * MB)
+        _, stderr = client.end(hang_up=False)
+    finally:
+        client.close()
+    assert "the client sent a line of more than 256 MiB, without an end" in stderr
 
 
 def test_a_client_that_reads_a_long_session_slowly_gets_all_of_it(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_an_answer_in_place_of_a_dead_agent_stands_on_a_line_of_its_own(start: S
     assert process.wait(PATIENCE) == 4
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("after_ms", [0, 10, 30, 60])
 def test_a_signal_at_the_very_beginning_leaves_no_agent_behind(
@@ -254,3 +255,21 @@ def test_a_guard_ends_with_the_agent_that_it_guards(start: Starter, tmp_path: Pa
     process.stdin.close()
     assert process.wait(PATIENCE) == 0
     assert not is_running(guard)
+
+
+def test_who_speaks_only_after_its_agent_has_ended_is_told_why(
+    start: Starter, tmp_path: Path
+) -> None:
+    process = start("import sys; sys.exit('no key')", options=("--log", str(tmp_path / "log")))
+    log, deadline = tmp_path / "log", time.monotonic() + PATIENCE
+    while "the agent ended" not in (log.read_text() if log.exists() else ""):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert process.stdin
+    process.stdin.write(INITIALIZE)
+    process.stdin.flush()
+    assert process.stdout
+    error = json.loads(process.stdout.readline())["error"]
+    assert error["message"] == "the agent exited with 1 before it was ready"
+    assert error["data"]["stderr"] == ["no key"]
+    assert process.wait(PATIENCE) == 1

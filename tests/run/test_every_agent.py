@@ -99,6 +99,7 @@ def look(updates: list[Json]) -> list[Json]:
     return editor.shown()
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.requirement(8, 9, 13, 14, 15, 16, 17, 18, 19, 20, 22, 27, 28, 29, 39)
 def test_a_session_lives_through_everything(connect: Connect, name: str) -> None:
     restored = "handover" if name in FORGETFUL else "native"
@@ -172,6 +173,7 @@ def test_a_session_lives_through_everything(connect: Connect, name: str) -> None
     assert fork_id in json.dumps(desk.listed())
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.requirement(39)
 @pytest.mark.usefixtures("name")
 def test_a_session_that_nobody_knows_is_unknown(connect: Connect) -> None:
@@ -183,6 +185,7 @@ def test_a_session_that_nobody_knows_is_unknown(connect: Connect) -> None:
     assert desk.client.call("session/delete", {"sessionId": "nobody"}) == {}
 
 
+@pytest.mark.one_of(2)
 def test_an_agent_that_dies_is_started_again_and_remembers(connect: Connect, name: str) -> None:
     desk = connect()
     session_id = desk.client.call("session/new", OPEN)["sessionId"]

@@ -1,5 +1,6 @@
 """The agent as a child process: how it is started, signalled, ended, and what of it is told."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -28,6 +29,42 @@ def test_the_exit_code_is_the_agents(start: Start, code: int) -> None:
 def test_an_agent_killed_by_a_signal_ends_as_in_a_shell(start: Start) -> None:
     client = start(*python("import os; os.kill(os.getpid(), 9)"))
     assert client.end(hang_up=False) == (128 + 9, "")
+
+
+def test_what_an_agent_writes_to_stderr_is_passed_on_as_it_is(start: Start) -> None:
+    client = start(*python(r"import sys; sys.stderr.write('\x1b[31mred\r\x07')"))
+    assert client.end(hang_up=False) == (0, "\x1b[31mred\r\x07")
+
+
+def test_in_a_terminal_it_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    said = r"import sys; sys.stderr.write('\x1b]0;title\x07\x1b[31mred\r\x9b5n \xe9\n')"
+    ours, theirs = os.openpty()
+    subprocess.run(
+        [*REKINDLE, "run", "--store", tmp_path / "s.db", "--", *python(said)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        check=True,
+        timeout=PATIENCE,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 1000).decode()
+    os.close(ours)
+    assert shown == "red\ufffd \xe9\r\n"
+
+
+def test_what_rekindle_says_of_its_store_is_not_obeyed_either(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31m").touch()
+    done = subprocess.run(
+        [*REKINDLE, "run", "--store", tmp_path / "\x1b[31m" / "s.db", "--", *python("")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stderr.startswith(b"rekindle: not recording: ")
+    assert b"\\x1b[31m" in done.stderr
+    assert b"\x1b" not in done.stderr
 
 
 @pytest.mark.parametrize(

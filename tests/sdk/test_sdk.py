@@ -54,6 +54,7 @@ def drive(client: str, agent: tuple[str | Path, ...], folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS.keys())
 def test_a_client_of_version_1(agent: tuple[str, ...], tmp_path: Path) -> None:
@@ -68,6 +69,7 @@ FORMS = {
 }
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("agent", FORMS.values(), ids=FORMS.keys())
 def test_a_client_of_version_2(agent: tuple[str, ...], tmp_path: Path) -> None:
@@ -106,6 +108,7 @@ SOME = [
 PAIRS = ALL if os.environ.get("REKINDLE_SDKS") == "all" else SOME
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(("client", "agent", "lifecycle"), PAIRS)
 def test_sdks_before_and_behind(
     client: str, agent: str, lifecycle: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -5,9 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
+from shortened import some
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
@@ -491,3 +492,4 @@ class AsTheModelDoes(RuleBasedStateMachine):
 
 
 TestAsTheModelDoes = AsTheModelDoes.TestCase
+TestAsTheModelDoes.settings = settings(max_examples=some(100))

@@ -14,6 +14,7 @@ from threading import Barrier
 import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
+from shortened import some
 
 from recorded import (
     NOW,
@@ -92,7 +93,7 @@ ENTRIES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(st.lists(ENTRIES, max_size=25))
 def test_an_index_that_grew_is_as_one_made_at_once(steps: list[Stretch | None]) -> None:
     with TemporaryDirectory() as folder:

@@ -8,10 +8,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.errors import StoreError, StoreTooNew, StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from rekindle.model import Kind, Opened, Page, Side, Stretch
-from rekindle.store.migrations import MIGRATIONS
-from rekindle.store.opening import in_words
+from rekindle.store.damage import is_damaged, salvage
+from rekindle.store.examining import is_store
+from rekindle.store.migrations import MIGRATIONS, tables_of
+from rekindle.store.opening import in_words, lock_path
 from rekindle.store.sqlite import SqliteStore
 
 
@@ -49,6 +51,64 @@ def test_a_newer_store_keeps_even_the_log_that_was_left_beside_it(tmp_path: Path
         SqliteStore(copy / "s.db")
     for name, content in before.items():
         assert (copy / name).read_bytes() == content
+
+
+def test_every_step_changes_tables_by_which_a_store_can_be_known() -> None:
+    known = [tables_of(schema) for schema in range(len(MIGRATIONS) + 1)]
+    assert len(set(known)) == len(known)
+
+
+def test_a_store_that_is_made_while_it_is_looked_at_is_no_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("journal_mode", "wal")
+    lock_path(path).touch()
+    looked: list[str] = []
+
+    def make(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
+        if "sqlite_schema" in statement and not looked:
+            looked.append(statement)
+            SqliteStore(path).close()
+        return True
+
+    def watch(db: apsw.Connection) -> None:
+        db.exec_trace = make
+
+    apsw.connection_hooks.append(watch)
+    try:
+        SqliteStore(path).close()
+    finally:
+        apsw.connection_hooks.remove(watch)
+    assert looked
+    assert not is_damaged(path)
+
+
+@pytest.mark.parametrize("what", ["user_version = 99", "application_id = 99"])
+def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
+    tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+        store._query(f"pragma {what}")  # noqa: SLF001
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="does not fit its tables"):
+            SqliteStore(path, create=create)
+    assert is_damaged(path)
+    assert is_store(path)
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("create index later on stretch (at_us)")
+    for create in (True, False):
+        with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
+            SqliteStore(path, create=create)
+    assert salvage(path) is None
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("drop index later")
+    # A copy, as far as can be seen.
+    (tmp_path / "s.db.lock").unlink()
+    with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
+        SqliteStore(path)
+    assert salvage(path) is None
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:
@@ -142,3 +202,22 @@ def test_a_full_disk_is_said_to_be_full(error: Exception) -> None:
 def test_a_disk_that_cannot_be_written_is_said_to_be_one() -> None:
     error = OSError(errno.EROFS, "Read-only file system")
     assert "the store s.db cannot be written: " in str(in_words(error, Path("s.db")))
+
+
+def test_what_a_killed_upgrade_had_begun_is_undone_by_whoever_reads(tmp_path: Path) -> None:
+    path, left = tmp_path / "s.db", tmp_path / "left"
+    left.mkdir()
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+    with closing(apsw.Connection(str(path))) as db:
+        # A new store is made so, until its log is there.
+        db.pragma("journal_mode", "delete")
+        db.execute("begin; delete from stretch")
+        db.cache_flush()
+        for name in ("s.db", "s.db-journal"):
+            shutil.copy(tmp_path / name, left / name)
+    with pytest.raises(StoreUnavailable):
+        SqliteStore(left / "s.db", create=False)
+    (left / "s.db.lock").touch()
+    with SqliteStore(left / "s.db", create=False) as store:
+        assert [entry.line for entry in store.read("s")] == [b"1"]

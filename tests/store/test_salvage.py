@@ -21,6 +21,7 @@ from damaging import (
     zero,
 )
 from hypothesis import given, settings, strategies as st
+from shortened import some
 
 from recorded import NOW, opened
 from rekindle.model import (
@@ -79,7 +80,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
         assert row[0] == max(original.ids) + 2
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=some(150))
 @given(st.integers(0, 2**32))
 def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -108,7 +109,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
         assert report.entries_lost <= lost
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=some(40))
 @given(st.integers(0, 2**32))
 def test_trees_whose_pages_were_swapped_keep_all(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -127,7 +128,7 @@ def test_trees_whose_pages_were_swapped_keep_all(
     assert (report.sessions_lost, report.entries_lost) == (0, 0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=some(40))
 @given(st.integers(1, 200 * PAGE))
 def test_what_stands_before_a_cut_is_saved(
     original: Original, tmp_path_factory: pytest.TempPathFactory, size: int
@@ -192,7 +193,7 @@ def test_what_is_in_the_log_is_saved(logged: Original, tmp_path: Path) -> None:
     assert Path(f"{aside}-wal").read_bytes() == logged.files["-wal"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
 def test_a_torn_log_loses_what_was_torn_and_invents_nothing(
     logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -305,7 +306,7 @@ def test_a_session_without_entries_says_that_they_are_lost(
     assert (report.entries_saved, report.sessions_lost) == (0, 0)
     with SqliteStore(path) as store:
         (gap,) = store.read("ses_7")
-    assert (gap.kind, gap.line) == (Kind.GAP, b'{"lostEntries":2}')
+    assert (gap.kind, gap.line) == (Kind.GAP, b'{"lostEntries":2,"isDamage":true}')
 
 
 def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
@@ -321,7 +322,7 @@ def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
     assert (report.entries_saved, report.entries_lost) == (4, 1)
     with SqliteStore(path) as store:
         read = [(it.seq, it.line) for it in store.read("s")]
-    gap = b'{"lostEntries":1}'
+    gap = b'{"lostEntries":1,"isDamage":true}'
     assert [line for _, line in read] == [lines[0], gap, *lines[2:]]
     assert [seq for seq, _ in read] == [1, 2, 3, 4, 5]
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
+from shortened import some
 
 from exported import packed, taken
 from recorded import NOW, answered, asked, called, everything, found, look, opened, told, update
@@ -211,7 +212,7 @@ def test_what_an_import_adds_is_found_even_without_a_prompt(store: SqliteStore, 
     assert found(path, "zebras") == [("a", 1)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("ab"), WORDS), min_size=1, max_size=6))
 def test_every_word_of_every_message_is_found(said: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:

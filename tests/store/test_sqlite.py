@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.errors import StoreTooNew, StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import Claimed, Holder, Kind, Page, Side, Stretch
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
@@ -56,7 +56,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     SqliteStore(path).close()
     newer = len(MIGRATIONS) + 1
     with closing(apsw.Connection(str(path))) as db:
-        db.execute(f"pragma user_version = {newer}")
+        db.execute(f"create table later (x); pragma user_version = {newer}")
     before = path.read_bytes()
     with pytest.raises(StoreTooNew, match=f"has schema {newer}.*upgrade Rekindle"):
         SqliteStore(path)
@@ -106,6 +106,15 @@ def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
+def test_a_row_that_has_lost_lines_is_damage(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "s.db") as store:
+        store.write([said(b"1", b"2", b"3")])
+        with closing(apsw.Connection(str(tmp_path / "s.db"))) as db:
+            db.execute("update stretch set data = x'31000a33'")
+        with pytest.raises(StoreDamaged, match="does not have its 3 entries"):
+            list(store.read("s"))
+
+
 def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -179,7 +188,7 @@ def test_only_what_must_reach_the_disk_waits_for_it(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "s.db") as store:
         for sync, level in ((True, 2), (False, 1), (True, 2)):
             store.write([said(b"x")], sync=sync)
-            assert store.synchronous == level
+            assert store._db.pragma("synchronous") == level  # noqa: SLF001
 
 
 def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:

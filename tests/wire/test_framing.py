@@ -20,7 +20,9 @@ def test_any_chunking_gives_the_same_lines(stream: bytes, cuts: list[int]) -> No
         start = max(start, min(cut, len(stream)))
     *whole, rest = stream.split(b"\n")
     assert lines == whole
+    assert buffer.pending == len(rest)
     assert buffer.rest() == rest
+    assert buffer.pending == 0
 
 
 @given(STREAMS)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
+from typing import NoReturn
 
 from rekindle.cli.arguments import split_at_dashes
 from rekindle.errors import (
@@ -66,7 +67,7 @@ SPEAKERS = frozenset({"run", "example-agent"})
 """Commands whose stdout carries the protocol."""
 
 _DEBUG = "REKINDLE_DEBUG"
-_SAVE = ": `rekindle doctor --fix` saves what can be read"
+TO_BE_SAVED = ": `rekindle doctor --fix` saves what can be read"
 _GONE = "the current folder is gone: change into one that is there"
 
 
@@ -86,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         return INTERRUPTED
     except RekindleError as error:
         is_to_be_saved = isinstance(error, StoreDamaged) and not isinstance(error, IndexDamaged)
-        words = f"{error}{_SAVE if is_to_be_saved else ''}"
+        words = f"{error}{TO_BE_SAVED if is_to_be_saved else ''}"
         return _fail(words, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except OSError as error:
         return _fail(_GONE if _is_for_want_of_folder(error) else error, FAILURE)
@@ -105,7 +106,7 @@ def _heed_interrupts() -> None:
 def parser_of(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
     """Return a command's module, and what reads its arguments."""
     module = import_module(f"rekindle.cli.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"rekindle {name}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description=module.__doc__,
@@ -149,6 +150,15 @@ def _check_text(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
             parser.error(f"this argument is not text in UTF-8: {argument!a}")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes what it was given so that a terminal does not obey it."""
+
+    def error(self, message: str) -> NoReturn:
+        from rekindle.cli.words import printable
+
+        super().error(printable(message))
+
+
 class _NoColour(argparse.Action):
     """Does what the variable does, which all that prints already heeds."""
 
@@ -166,7 +176,7 @@ def _top_level(argv: list[str]) -> int:
     from rekindle import __version__
 
     summary = "\n".join(f"  {name:15} {what}" for name, what in COMMANDS.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="rekindle",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="rekindle COMMAND …",

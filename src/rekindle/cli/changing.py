@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from rekindle.errors import (
 )
 from rekindle.model import Change, Opened, Page, Session, Titled, TitleSource
 from rekindle.store.base import Store
-from rekindle.store.location import asked_for, is_there, open_store, usual_path
+from rekindle.store.location import asked_for, is_there, open_store, pending_files, usual_path
 
 _LONGEST_TITLE = 500
 _PATIENCE = 2.0
@@ -69,19 +70,37 @@ def apply(store: Store, changes: Sequence[Change]) -> None:
         store.write(changes, sync=True, patience=_PATIENCE)
 
 
-def overwrite(store: Store, session_id: str) -> bool:
+def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> bool:
     """Let no file keep anything of what was purged; tell whether that could be done."""
+    is_elsewhere = _note_if_it_waits(asked_for(option) or usual_path(), session_ids)
     try:
         with Bar("overwriting what was said") as bar:
             store.scrub(lambda: bar.at(0, None))
     except StoreUnavailable as error:
         print(
             f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
-            f" `rekindle delete --now {one_line(session_id)}` tries again to remove them",
+            f" `rekindle delete --now {one_line(session_ids[0])}` tries again to remove them",
             file=sys.stderr,
         )
         return False
-    return True
+    return not is_elsewhere
+
+
+def _note_if_it_waits(path: Path, session_ids: Sequence[str]) -> bool:
+    """Tell whether something of purged sessions waits to be recorded, and say where."""
+    if not pending_files(path):
+        return False
+    from rekindle.store.pending import left
+
+    files = [it for it in left(path) if it.why_not or not it.sessions.isdisjoint(session_ids)]
+    for it in files:
+        when = "a Rekindle that runs removes it" if it.is_alive else "`rekindle doctor` says more"
+        print(
+            f"rekindle: something of what was said waits in {it.path}, and is not recorded"
+            f" any more: {when}",
+            file=sys.stderr,
+        )
+    return bool(files)
 
 
 def tell(what: str, sessions: Sequence[Session]) -> None:

@@ -48,5 +48,6 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.now:
             store.purge(*(session.id for session in sessions))
         tell("purged" if arguments.now else "deleted", sessions)
-        is_done = not arguments.now or overwrite(store, sessions[0].id)
+        ids = [session.id for session in sessions]
+        is_done = not arguments.now or overwrite(store, arguments.store, ids)
     return 0 if is_done else 1

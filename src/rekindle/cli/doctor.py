@@ -58,6 +58,7 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
     from rekindle.cli.checks.damage import check_damage
     from rekindle.cli.checks.database import check_sqlite
     from rekindle.cli.checks.editors import check_editors
+    from rekindle.cli.checks.pending import check_pending
     from rekindle.cli.checks.places import (
         check_disk,
         check_permissions,
@@ -77,6 +78,8 @@ def _examine(path: Path, *, is_asked_for: bool, full: bool) -> Iterator[Finding]
     yield from check_sqlite()
     if is_ours:
         yield from _safely(path, "store", lambda: _examine_database(path, full=full))
+    # Last of what concerns the store: it has to be sound.
+    yield from _safely(path, "pending", lambda: check_pending(path))
     yield from _safely(path, "editors", check_editors)
 
 
@@ -92,7 +95,7 @@ def _is_ours(path: Path) -> bool:
 
 def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
     from rekindle.cli import COMMANDS
-    from rekindle.cli.checks import agents, database, holders
+    from rekindle.cli.checks import agents, database, holders, index
     from rekindle.store.examining import NEWEST_SCHEMA, Examination
 
     if path.stat().st_size > _WORTH_A_WORD:
@@ -109,6 +112,7 @@ def _examine_database(path: Path, *, full: bool) -> Iterator[Finding]:
             "size": lambda: database.check_size(store, path, can_compact="compact" in COMMANDS),
             "leases": lambda: holders.check_holders(store.leases(), path),
             "leftovers": lambda: holders.check_leftovers(path),
+            "index": lambda: index.check_index(path),
             "agents": lambda: agents.check_agents(store),
         }
         for name, check in checks.items():

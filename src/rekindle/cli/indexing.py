@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Iterator
 
-from rekindle.cli import progress
-from rekindle.errors import StoreDamaged, StoreUnavailable
+from rekindle.cli import TO_BE_SAVED, progress
+from rekindle.cli.words import printable
+from rekindle.errors import IndexDamaged, StoreDamaged, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.index import Index
 from rekindle.store.indexing import Progress, bring_up_to_date
@@ -18,11 +19,14 @@ def update(index: Index, store: Store) -> bool:
     try:
         index.sweep()
         shown(bring_up_to_date(index, store))
+    except IndexDamaged:
+        # Nothing can be found in it, then.
+        raise
     except StoreDamaged as error:
-        print(f"rekindle: {error}; `rekindle doctor` tells more", file=sys.stderr)
+        print(f"rekindle: {printable(str(error))}{TO_BE_SAVED}", file=sys.stderr)
         return False
     except StoreUnavailable as error:
-        print(f"rekindle: {error}: the latest may be missing", file=sys.stderr)
+        print(f"rekindle: {printable(str(error))}: the latest may be missing", file=sys.stderr)
     return True
 
 

@@ -41,7 +41,7 @@ from rekindle.export.parts import (
     result_parts,
     summary,
 )
-from rekindle.export.words import HANDOVER, REMINDER, Ending, Step, ending, lost, steps
+from rekindle.export.words import HANDOVER, REMINDER, Ending, Step, ending, steps
 from rekindle.model import Session
 from rekindle.wire.envelope import text
 
@@ -146,7 +146,7 @@ def item_pieces(item: Item, detail: Detail, terminals: Terminals) -> Iterator[Pi
         case Reminder():
             yield Piece(kind="note", words=f"({REMINDER})")
         case Gap():
-            yield Piece(kind="problem", words=f"({lost(item)})")
+            yield Piece(kind="problem", words=f"({item})")
 
 
 def handover() -> Piece:

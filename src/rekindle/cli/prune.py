@@ -84,7 +84,7 @@ def main(arguments: argparse.Namespace) -> int:
             _say(f"deleted {_summary(found, deleted)}: `rekindle undelete` brings them back")
             return 0
         _say(f"purged {_summary(found, deleted)}")
-        is_done = overwrite(store, found.sessions[0].id)
+        is_done = overwrite(store, arguments.store, [it.id for it in found.sessions])
     return 0 if is_done else 1
 
 

@@ -10,7 +10,14 @@ from rekindle.cli.words import one_line
 from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreUnavailable
 from rekindle.model import Session, Standing
 from rekindle.store.base import Store
-from rekindle.store.location import ADDRESS, asked_for, is_there, open_store, usual_path
+from rekindle.store.location import (
+    ADDRESS,
+    asked_for,
+    is_there,
+    open_store,
+    pending_files,
+    usual_path,
+)
 
 _SHORTEST_ID = 8
 _STEP = 3
@@ -38,7 +45,7 @@ def add_sessions(parser: argparse.ArgumentParser) -> None:
 def open_for_reading(option: str | None, *, quietly: bool = False) -> Store:
     """Open the store. Where nothing was recorded yet, the usual one counts as empty.
 
-    If it was damaged lately, that is said, unless `quietly`.
+    If it was damaged lately, or something waits to be recorded, that is said, unless `quietly`.
     Raises StoreUnavailable, also when there is none where the user said.
     """
     path = path_for_reading(option)
@@ -46,6 +53,7 @@ def open_for_reading(option: str | None, *, quietly: bool = False) -> Store:
         store = open_store(path, create=False)
         if not quietly:
             _note_if_salvaged(path)
+            _note_if_something_waits(path)
         return store
     from rekindle.store.memory import MemoryStore
 
@@ -72,6 +80,21 @@ def _note_if_salvaged(path: Path) -> None:
     for report in reports(path):
         if time.time() - report.at_us / 1e6 < _TOLD_FOR:
             print(f"rekindle: {one_line(in_words(report))}", file=sys.stderr)
+
+
+def _note_if_something_waits(path: Path) -> None:
+    """Say where the last is that was said, if its recorder has ended before it could record it."""
+    if not pending_files(path):
+        return
+    from rekindle.store.pending import left
+
+    for it in left(path):
+        if not it.is_alive:
+            print(
+                f"rekindle: what waits in {it.path} is not recorded yet:"
+                " `rekindle doctor --fix` records it",
+                file=sys.stderr,
+            )
 
 
 def find_left(store: Store, named: str) -> Session:

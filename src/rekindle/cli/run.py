@@ -15,7 +15,14 @@ from rekindle.errors import UsageError
 from rekindle.run.agent import Agent
 from rekindle.run.log import Log
 from rekindle.run.signals import Signals
-from rekindle.store.location import ADDRESS, asked_for, open_store, salvage_store, usual_path
+from rekindle.store.location import (
+    ADDRESS,
+    asked_for,
+    open_pending,
+    open_store,
+    salvage_store,
+    usual_path,
+)
 
 _GRACE = 5.0
 _HANDOVER_BUDGET = 40_000
@@ -81,7 +88,12 @@ def main(arguments: argparse.Namespace) -> int:
 
             path = asked_path or usual_path()
             log.note(f"recording in {path}")
-            recorder = Recorder(lambda: open_store(path), log, lambda: salvage_store(path))
+            recorder = Recorder(
+                lambda: open_store(path),
+                log,
+                lambda: salvage_store(path),
+                lambda: open_pending(path),
+            )
             settings = Settings(
                 command=mask_command(_anywhere(command)),
                 version=__version__,

@@ -85,7 +85,8 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([_describe(*it) for it in found])
         elif not found:
-            print(f"rekindle: nothing found{_why(wanted)}", file=sys.stderr)
+            where = "" if is_well else " in what could be looked at"
+            print(f"rekindle: nothing found{where}{_why(wanted)}", file=sys.stderr)
         elif is_terminal():
             _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
         else:

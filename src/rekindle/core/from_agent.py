@@ -92,11 +92,9 @@ class FromAgent:
             self._take_update_of(live, kind, line)
         elif agent_id is None:
             desk.tell(line)
-        elif desk.conn.openings:
-            desk.conn.sessions.hold_early(agent_id, line)
-        elif desk.conn.sessions.is_abandoned(agent_id):
-            return
-        else:
+        elif desk.conn.openings and desk.conn.sessions.hold_early(agent_id, line):
+            pass  # it may be the one that is being opened
+        elif not desk.conn.sessions.is_abandoned(agent_id):
             # A session that no client has opened: a sub-agent's, perhaps.
             desk.recording.update(agent_id, kind, line, line)
             if not desk.conn.is_translating:

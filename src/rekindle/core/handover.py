@@ -30,12 +30,11 @@ _OPEN = frozenset({"pending", "in_progress"})
 
 def compose(transcript: Transcript, budget: int = BUDGET) -> str:
     """Return the text that is handed to the agent, of at most `budget` characters."""
-    turns = [_turn(turn, transcript.terminals) for turn in transcript.turns]
     plan = _shorten(_open_plan(transcript), budget // 4)
     room = max(0, budget - len(_OPENING) - len(plan) - _ROOM_FOR_REMARKS)
-    first, kept = _choose(turns, room)
+    first, kept = _choose(transcript, room)
     parts = [_OPENING, first]
-    left_out = len(turns) - len(kept) - 1
+    left_out = len(transcript.turns) - len(kept) - 1
     if left_out > 0:
         parts.append(f"[{left_out} {'turn is' if left_out == 1 else 'turns are'} left out here]")
     parts += kept
@@ -63,25 +62,41 @@ def as_block(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def _choose(turns: list[str], room: int) -> tuple[str, list[str]]:
+def _choose(transcript: Transcript, room: int) -> tuple[str, list[str]]:
     """Return the first turn, shortened if it must be, and as many of the last as fit."""
-    if not turns:
+    if not transcript.turns:
         return "", []
-    rest = sum(len(turn) + 2 for turn in turns[1:])
-    task = turns[0].partition("\nYou")[0]
+    first = _turn(transcript.turns[0], transcript.terminals)
+    latest = _latest(transcript, room)
+    rest = sum(len(turn) + 2 for turn in latest)
+    task = first.partition("\nYou")[0]
     # The task itself comes first; what was made of it has to leave room for whole later turns.
-    first = _shorten(turns[0], max(min(len(task) + _ROOM_FOR_REMARKS, room // 2), room - rest))
+    first = _shorten(first, max(min(len(task) + _ROOM_FOR_REMARKS, room // 2), room - rest))
     room -= len(first)
     kept: list[str] = []
-    for turn in reversed(turns[1:]):
+    for turn in latest:
         if len(turn) + 2 > room:
             break
         kept.insert(0, turn)
         room -= len(turn) + 2
-    if not kept and len(turns) > 1 and room > 0:
+    if not kept and latest and room > 0:
         # Not even the last turn fits: its end is worth more than nothing.
-        kept = [_shorten(turns[-1], room)]
+        kept = [_shorten(latest[0], room)]
     return first, kept
+
+
+def _latest(transcript: Transcript, room: int) -> list[str]:
+    """Return turns from the last one back, but for the first, until there is no room for more.
+
+    A long session is not written down as a whole for the little that is told of it.
+    """
+    latest: list[str] = []
+    for turn in reversed(transcript.turns[1:]):
+        latest.append(_turn(turn, transcript.terminals))
+        room -= len(latest[-1]) + 2
+        if room < 0:
+            break
+    return latest
 
 
 def _turn(turn: Turn, terminals: dict[str, Terminal]) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from rekindle.core.safety import without_controls
-from rekindle.wire.envelope import table, text
+from rekindle.model import Entry
+from rekindle.wire.envelope import members, table, text
 
 _WORDS_A_PASSAGE = 128
 PLAIN_TEXT = frozenset({"type", "text"})
@@ -180,13 +181,28 @@ class Plan(Struct, kw_only=True):
 
 
 class Gap(Struct, kw_only=True):
-    """Entries that the store could not take."""
+    """Entries that the store could not take, or has lost."""
 
     seq: int
     at_us: int
     last_seq: int = 0
     """The last entry that had to do with it."""
     lost: int
+    is_damage: bool = False
+    """Whether they were there, and could not be read any more."""
+
+    def __str__(self) -> str:
+        entries = "1 entry is" if self.lost == 1 else f"{self.lost} entries are"
+        why = "the store was damaged" if self.is_damage else "the store could not be written"
+        return f"{entries} missing: {why}"
+
+
+def gap_in(entry: Entry) -> Gap:
+    """Return the gap that an entry marks."""
+    told = members(entry.line) or {}
+    lost, is_damage = told.get("lostEntries"), told.get("isDamage") is True
+    count = lost if isinstance(lost, int) else 0
+    return Gap(seq=entry.seq, at_us=entry.at_us, lost=count, is_damage=is_damage)
 
 
 class Handover(Struct, kw_only=True):
@@ -245,7 +261,12 @@ class Turn(Struct, kw_only=True):
     @property
     def was_cut_off(self) -> bool:
         """Whether the agent was not there to end it."""
-        return self.ended_us is None or "agentEnded" in table(table(self.error).get("data"))
+        return self.ended_us is None or tells_of_an_end(self.error)
+
+
+def tells_of_an_end(error: object) -> bool:
+    """Tell whether an error says that the agent has ended, and nothing of what was asked."""
+    return "agentEnded" in table(table(error).get("data"))
 
 
 def outcome_in_words(outcome: dict[str, Any], options: list[Any]) -> str:

@@ -47,6 +47,7 @@ _RESPONSES = {
 }
 
 _MOST_ECHOES = 4
+_MOST_SESSIONS = 1000
 
 _UPDATE_CUT_SHORT = re.compile(
     rb'[^{]*\{[^{]*"method"\s*:\s*"session/update"[^{]*"params"\s*:\s*\{'
@@ -108,6 +109,7 @@ class Recording:
         self._agent = conn.agent
         self._requests = conn.requests
         self._sessions: dict[str, _Heard] = {}
+        self._most_sessions = _MOST_SESSIONS
         self._step = Step()
         self._at_us = 0
         self._open: _OpenStretch | None = None
@@ -383,7 +385,18 @@ class Recording:
 
     def _live(self, session_id: str) -> _Heard:
         """Return what is remembered of a session."""
-        return self._sessions.setdefault(session_id, _Heard())
+        heard = self._sessions.get(session_id)
+        if heard is None:
+            if len(self._sessions) >= self._most_sessions:
+                self._forget_strays()
+            heard = self._sessions[session_id] = _Heard()
+        return heard
+
+    def _forget_strays(self) -> None:
+        """Forget sessions that no client has opened: an agent may make up any number of them."""
+        is_open = self._conn.sessions.get
+        self._sessions = {it: heard for it, heard in self._sessions.items() if is_open(it)}
+        self._most_sessions = max(_MOST_SESSIONS, 2 * len(self._sessions))
 
     def _meet(self, session_id: str) -> _Heard:
         """Return what is remembered of a session; at first sight, tell the store of it."""

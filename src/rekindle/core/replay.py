@@ -142,11 +142,10 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -
             if item.protocol == 1 or str(item.update.get("sessionUpdate")).startswith("_"):
                 yield item.update
         case Gap():
-            words = f"[{item.lost} entries are missing here: they could not be recorded]"
             yield {
                 "sessionUpdate": "agent_message_chunk",
                 "messageId": f"rekindle-{item.seq}",
-                "content": {"type": "text", "text": words},
+                "content": {"type": "text", "text": f"[{item}]"},
             }
         case _:
             pass  # a reminder: the user has seen what the agent was told

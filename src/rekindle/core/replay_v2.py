@@ -97,8 +97,7 @@ def _item(
         case Reminder():
             pass  # the user has seen what the agent was told
         case Gap():
-            words = f"[{item.lost} entries are missing here: they could not be recorded]"
-            yield _said(f"rekindle-{item.seq}", words)
+            yield _said(f"rekindle-{item.seq}", f"[{item}]")
         case _:
             kind = str(item.update.get("sessionUpdate"))
             is_free = item.protocol > 1 or kind.startswith("_") or kind in _OF_VERSION_2

@@ -9,6 +9,9 @@ from rekindle.core.translate.live_v1 import LiveToV1
 from rekindle.core.translate.live_v2 import LiveToV2
 from rekindle.model import NOBODY
 
+# More than any agent has to say of a session before it says what that is called.
+MOST_HELD = 16 * 1024 * 1024
+
 
 class Hearing(StrEnum):
     """What becomes of what the agent says of a session."""
@@ -105,6 +108,7 @@ class Sessions:
         self._by_id: dict[str, Live] = {}
         self._by_agent_id: dict[str, Live] = {}
         self._early: dict[str, list[bytes]] = {}
+        self._early_size = 0
         self._abandoned: set[str] = set()
 
     @property
@@ -136,7 +140,9 @@ class Sessions:
         if agent_id != NOBODY:
             self._by_agent_id[agent_id] = live
             self._abandoned.discard(agent_id)
-        live.held += self._early.pop(agent_id, [])
+        early = self._early.pop(agent_id, [])
+        self._early_size -= sum(map(len, early))
+        live.held += early
         return live
 
     def is_free(self, agent_id: str, session_id: str) -> bool:
@@ -163,9 +169,13 @@ class Sessions:
         if live is not None and self._by_agent_id.get(live.agent_id) is live:
             del self._by_agent_id[live.agent_id]
 
-    def hold_early(self, agent_id: str, line: bytes) -> None:
-        """Keep what is said of a session that has no name yet."""
+    def hold_early(self, agent_id: str, line: bytes) -> bool:
+        """Keep what is said of a session that has no name yet; tell whether there was room."""
+        if self._early_size + len(line) > MOST_HELD:
+            return False
+        self._early_size += len(line)
         self._early.setdefault(agent_id, []).append(line)
+        return True
 
     def at_work(self) -> list[Live]:
         """Return the sessions on which a version 2 agent is at work."""
@@ -195,7 +205,7 @@ class Sessions:
                 live.held.clear()
         if are_all_named:
             lines += [line for held in self._early.values() for line in held]
-            self._early.clear()
+            self._forget_early()
         return lines
 
     def agent_ended(self) -> None:
@@ -206,5 +216,9 @@ class Sessions:
             live.needs_restore, live.awaiting = True, 0
             live.held.clear()
         self._by_agent_id.clear()
-        self._early.clear()
+        self._forget_early()
         self._abandoned.clear()
+
+    def _forget_early(self) -> None:
+        self._early.clear()
+        self._early_size = 0

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Iterable
 from typing import Any
 
 from rekindle.core.items import Terminal, ToolCall
@@ -42,9 +43,12 @@ def take_from_meta(terminals: Terminals, meta: Json, seq: int) -> None:
             terminal.last_seq = seq
 
 
-def retire(terminals: Terminals, calls: list[ToolCall], suffix: str) -> None:
+def retire(terminals: Terminals, calls: Iterable[ToolCall], suffix: str) -> None:
     """Give the terminals there were other names: their ids may come to mean others."""
     names = {name: f"{name}{suffix}" for name in terminals if "~" not in name}
+    if not names:
+        # A session may be opened very often, and few have any.
+        return
     for name, other in names.items():
         terminals[other] = terminals.pop(name)
     for call in calls:

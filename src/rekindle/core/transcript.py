@@ -11,13 +11,13 @@ an end was cut off, or is still going on.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from msgspec import UNSET
 
 from rekindle.core import terminals
 from rekindle.core.items import (
-    Gap,
     Handover,
     Message,
     Other,
@@ -27,7 +27,9 @@ from rekindle.core.items import (
     Terminal,
     ToolCall,
     Turn,
+    gap_in,
     outcome_in_words,
+    tells_of_an_end,
 )
 from rekindle.core.text_chunks import read_text_chunk
 from rekindle.core.translate.options import MODE, mode_option
@@ -54,9 +56,8 @@ class Transcript:
         """The last update of each kind that tells the session's state."""
         self._messages: dict[tuple[Role, str], Message] = {}
         self._tool_calls: dict[str, ToolCall] = {}
-        self._used_ids: set[tuple[str, str]] = set()
-        self.retired_ids: frozenset[str] = frozenset()
-        """Those from before the agent was last told the record: it may give them anew."""
+        self._used_ids: dict[tuple[str, str], str] = {}
+        self._retired = 0
         self.suffix = ""
         """What they get then."""
         self.offered: dict[str, dict[str, Any]] = {}
@@ -80,7 +81,12 @@ class Transcript:
     @property
     def ids(self) -> frozenset[str]:
         """The ids of all messages and tool calls, as they are told."""
-        return frozenset(own for _, own in self._used_ids)
+        return frozenset(self._used_ids.values())
+
+    @property
+    def retired_ids(self) -> frozenset[str]:
+        """Those from before the agent was last told the record: it may give them anew."""
+        return frozenset(islice(self._used_ids.values(), self._retired))
 
     def take_turns(self) -> Iterator[Turn]:
         """Yield the turns, and let go of each: what is made of a long session needs the room."""
@@ -131,7 +137,7 @@ class Transcript:
                 self._config(entry)
             case Kind.HANDOVER:
                 # Another session of the agent's, which may give the same ids to other things.
-                self.retired_ids, self.suffix = self.ids, suffix_of(entry.at_us)
+                self._retired, self.suffix = len(self._used_ids), suffix_of(entry.at_us)
                 self._messages.clear()
                 self._tool_calls.clear()
                 self._retire_terminals(entry)
@@ -139,9 +145,7 @@ class Transcript:
             case Kind.REMINDER:
                 self._turn(entry).items.append(Reminder(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
-                told = (members(entry.line) or {}).get("lostEntries")
-                lost = told if isinstance(told, int) else 0
-                self._turn(entry).items.append(Gap(seq=entry.seq, at_us=entry.at_us, lost=lost))
+                self._turn(entry).items.append(gap_in(entry))
             case _:
                 pass
 
@@ -203,7 +207,7 @@ class Transcript:
         result = table(answer.get("result"))
         is_refused = answer.get("error") is not None
         if asked is not None and asked in self._waiting:
-            if is_refused:
+            if is_refused and not tells_of_an_end(answer["error"]):
                 # Refused, and so never part of the conversation.
                 self._waiting.remove(asked)
                 return
@@ -303,8 +307,7 @@ class Transcript:
     def _unused(self, what: str, given: str, entry: Entry) -> str:
         """Return an id that means one thing in the whole session, where the agent's means two."""
         own = given if (what, given) not in self._used_ids else f"{given}~{entry.seq}"
-        self._used_ids.add((what, own))
-        return own
+        return self._used_ids.setdefault((what, own), own)
 
     def _tool_call(self, entry: Entry, update: dict[str, Any]) -> ToolCall:
         call_id = text(update.get("toolCallId")) or ""
@@ -328,8 +331,8 @@ class Transcript:
         return call
 
     def _retire_terminals(self, entry: Entry) -> None:
-        items = [item for turn in self.turns for item in turn.items]
-        calls = [item for item in items if isinstance(item, ToolCall)]
+        items = (item for turn in self.turns for item in turn.items)
+        calls = (item for item in items if isinstance(item, ToolCall))
         terminals.retire(self.terminals, calls, suffix_of(entry.at_us))
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:

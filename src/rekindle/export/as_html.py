@@ -38,7 +38,7 @@ from rekindle.export.parts import (
 from rekindle.export.plain import one_line, stamp
 from rekindle.export.rendering import link_ends, rendered
 from rekindle.export.stylesheet import STYLESHEET
-from rekindle.export.words import HANDOVER, REMINDER, agent, ending, lost, steps
+from rekindle.export.words import HANDOVER, REMINDER, agent, ending, steps
 from rekindle.model import Session
 
 POLICY = (
@@ -125,7 +125,7 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
         case Reminder():
             yield f'<p class="note">{REMINDER}</p>\n'
         case Gap():
-            yield f'<p class="problem">{lost(item)}</p>\n'
+            yield f'<p class="problem">{item}</p>\n'
 
 
 def _message(message: Message) -> Iterator[str]:

@@ -37,7 +37,7 @@ from rekindle.export.parts import (
 )
 from rekindle.export.plain import one_line, stamp
 from rekindle.export.rendering import LONGEST_MARKDOWN
-from rekindle.export.words import HANDOVER, REMINDER, agent, ending, lost, steps
+from rekindle.export.words import HANDOVER, REMINDER, agent, ending, steps
 from rekindle.model import Session
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~])")
@@ -86,7 +86,7 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
         case Reminder():
             yield f"*({REMINDER})*"
         case Gap():
-            yield f"*({lost(item)})*"
+            yield f"*({item})*"
 
 
 def _message(message: Message) -> str:

@@ -73,7 +73,7 @@ def _described(item: Item) -> dict[str, Any]:
         case Other():
             return {"type": "update", "update": item.update}
         case Gap():
-            return {"type": "gap", "lostEntries": item.lost}
+            return {"type": "gap", "lostEntries": item.lost, "isDamage": item.is_damage}
         # A client is told of a handover by a message.
         case Handover() | Reminder() | Message():
             return {"type": "reminder" if isinstance(item, Reminder) else "handover"}

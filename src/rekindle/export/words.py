@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rekindle.core.items import Gap, Plan, Turn
+from rekindle.core.items import Plan, Turn
 from rekindle.export.plain import one_line
 from rekindle.model import AgentIdentity
 from rekindle.wire.envelope import table, text
@@ -56,11 +56,6 @@ def stopped(reason: str | None) -> Ending | None:
     """Say why a turn stopped, unless it did as it should."""
     is_usual = reason in {None, "end_turn"}
     return None if is_usual else Ending(one_line(reason or ""), is_problem=False)
-
-
-def lost(gap: Gap) -> str:
-    """Say that entries are missing."""
-    return f"{gap.lost} entries are missing: the store could not be written"
 
 
 def steps(plan: Plan) -> Iterator[Step]:

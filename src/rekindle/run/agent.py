@@ -1,13 +1,16 @@
 """The agent as a child process. Imports little, because it is started before all else."""
 
+import codecs
+import os
 import subprocess
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import IO
 
 from rekindle.run import process_group
 from rekindle.run.guard import Guard
-from rekindle.run.log import write_stderr
+from rekindle.run.log import STDERR, write_stderr
 
 _READ = 65536
 _LAST_LINES = 20
@@ -86,14 +89,23 @@ class Agent:
 
     def _pass_stderr_on(self) -> None:
         stderr = _pipe(self._process.stderr)
+        shown = _cleaned() if os.isatty(STDERR) else None
         begun = b""
         while data := stderr.read(_READ):
-            write_stderr(data)
+            write_stderr(data if shown is None else shown(data))
             *whole, begun = (begun + data).split(b"\n")
             self._last_lines.extend(line for line in whole if line.strip())
             begun = begun[:_READ]
         if begun.strip():
             self._last_lines.append(begun)
+
+
+def _cleaned() -> Callable[[bytes], bytes]:
+    """Return what makes of bytes, as they come, what a terminal shows and does not obey."""
+    from rekindle.core.safety import clean  # noqa: PLC0415 - editors read pipes
+
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    return lambda data: clean(decode(data)).encode()
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

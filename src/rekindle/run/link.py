@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from threading import Thread
 
+from rekindle.errors import EndlessLine
 from rekindle.run.agent import Agent
 from rekindle.run.patience import Patience
 from rekindle.run.stdio import Sink, read_lines
@@ -20,7 +21,9 @@ class Link:
         self.sink = Sink(agent.stdin, lambda: None)
         self.status: tuple[int, str | None] = (0, None)
         self.is_silent = False
-        """Whether the agent has closed its output."""
+        """Whether the agent has closed its output, or is not listened to any more."""
+        self.failure = ""
+        """Why it is not."""
         self.is_over = False
         """Whether it has ended, and all that it said was passed on."""
         self._reader: Thread | None = None
@@ -31,8 +34,11 @@ class Link:
         """Begin to read. `on_event` is called when the agent falls silent, and when it ends."""
 
         def read() -> None:
-            for lines, is_terminated in read_lines(self.agent.stdout):
-                receive(lines, is_terminated)
+            try:
+                for lines, is_terminated in read_lines(self.agent.stdout):
+                    receive(lines, is_terminated)
+            except EndlessLine as error:
+                self.failure = str(error)
             self.is_silent = True
             on_event(self)
 

@@ -38,7 +38,8 @@ class Log:
         if self._file:
             now = time.time()
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-            line = f"{stamp}.{int(now * 1000) % 1000:03d}Z [{os.getpid()}] {text}\n"
+            said = _spelled_out(text)
+            line = f"{stamp}.{int(now * 1000) % 1000:03d}Z [{os.getpid()}] {said}\n"
             try:
                 self._file.write(line.encode("utf-8", "replace"))
             except (OSError, ValueError):
@@ -48,7 +49,8 @@ class Log:
     def tell(self, text: str, *, quote: str = "") -> None:
         """Tell the user, and the log; what was said in the conversation only to the user."""
         self.note(text)
-        shown = f"{text}: {quote}" if quote else text
+        # Stderr may be a terminal, which must not obey what anybody says, nor a file's name.
+        shown = _spelled_out(f"{text}: {quote}" if quote else text)
         if self._waiting.qsize() < _MOST_WAITING:
             self._waiting.put(f"rekindle: {shown}\n".encode("utf-8", "replace"))
         if self._teller is None or not self._teller.is_alive():
@@ -79,3 +81,9 @@ def write_stderr(data: bytes) -> None:
             data = data[os.write(STDERR, data) :]
         except OSError:
             return
+
+
+def _spelled_out(text: str) -> str:
+    from rekindle.core.safety import spelled_out  # noqa: PLC0415 - the agent is started first
+
+    return spelled_out(text)

@@ -1,8 +1,8 @@
 """Writes what the core decided to keep, and never lets a failing store stop a conversation.
 
-While the store fails, changes wait in memory, up to a limit, and are written once it works
-again. What had to be let go is marked in the record as a gap. The user is told once when
-it fails and once when it works again.
+While the store fails, changes wait, and are written once it works again; what still waits at the
+end is left to whoever opens the store next. The user is told once when it fails and once when it
+works again.
 
 A store that is damaged does not work again by itself. So what can be read of it is saved in a new
 one, by a thread of its own, and recording goes on there.
@@ -11,26 +11,24 @@ one, by a thread of its own, and recording goes on there.
 import time
 from collections.abc import Callable, Sequence
 from threading import Thread
-from typing import TypeVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, TypeVar
 
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreError, StoreUnavailable
-from rekindle.model import Change, Kind, Side, Stretch
+from rekindle.model import Change
+from rekindle.run.backlog import Backlog
 from rekindle.run.log import Log
+from rekindle.run.patience import Patience
 from rekindle.store.base import Store
-from rekindle.wire.envelope import encode
+
+if TYPE_CHECKING:
+    from rekindle.store.pending import Pending
 
 KEPT_DELETED_US = 30 * 24 * 3600 * 1_000_000
 
 T = TypeVar("T")
 
-_LARGEST_BACKLOG = 8 * 1024 * 1024
-# A large store takes its time to be saved, and works again for certain.
-_LARGEST_WHILE_SALVAGING = 64 * 1024 * 1024
 _PURGED_AT_ONCE = 50
 _PATIENCE_OF_A_RETRY = 0.05
-_SIZE_OF_THE_REST = 500
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 # A disk that damages one store after the other is none to go on with.
@@ -40,28 +38,12 @@ _PATIENCE_OF_QUESTIONS = 1.0
 _PATIENCE_AT_THE_END = 10.0
 
 
-class _Gap(Struct):
-    """Stands in the backlog where entries had to be let go."""
-
-    session_id: str
-    at_us: int
-    lost: int
-
-    def as_entry(self) -> Stretch:
-        return Stretch(
-            session_id=self.session_id,
-            side=Side.AGENT,
-            kind=Kind.GAP,
-            at_us=self.at_us,
-            data=encode({"lostEntries": self.lost}),
-        )
-
-
 class Recorder:
     """Owns the store of one connection. Call it from one thread at a time.
 
     `salvage` saves what can be read of a damaged store, and says how much; None if that was not
-    to be done. It is called in a thread of its own.
+    to be done. It is called in a thread of its own. `open_pending` makes a file in which what waits
+    outlives us; None where there is to be none.
     """
 
     def __init__(
@@ -69,6 +51,7 @@ class Recorder:
         open_store: Callable[[], Store],
         log: Log,
         salvage: Callable[[], str | None] = lambda: None,
+        open_pending: Callable[[], "Pending | None"] = lambda: None,
     ) -> None:
         self._open_store = open_store
         self._log = log
@@ -77,8 +60,7 @@ class Recorder:
         self._salvages = 0
         self._questions_wait_until = 0.0
         self._store: Store | None = None
-        self._backlog: list[Change | _Gap] = []
-        self._backlog_size = 0
+        self._backlog = Backlog(open_pending, log)
         self._is_failing = False
         self._pause = _FIRST_PAUSE
         self._retry_at = 0.0
@@ -89,13 +71,13 @@ class Recorder:
         if not changes:
             return
         if self._is_failing or self._store is None:
-            self._hold_back(changes)
+            self._backlog.add(changes, sync=sync)
             if self._is_due():
                 self.catch_up()
             return
         store = self._store
         if not self._try(lambda: store.write(changes, sync=sync)):
-            self._hold_back(changes)
+            self._backlog.add(changes, sync=sync)
 
     def ask(self, question: Callable[[Store], T]) -> T:
         """Ask the store something. Raises StoreError, also while it fails."""
@@ -139,52 +121,37 @@ class Recorder:
         """Try to write what waits."""
 
         def rewrite() -> None:
-            changes = [c.as_entry() if isinstance(c, _Gap) else c for c in self._backlog]
-            store = self._open()
-            try:
-                # The conversation waits meanwhile, so others are hardly waited for.
-                store.write(changes, sync=True, patience=_PATIENCE_OF_A_RETRY)
-            except StoreError:
-                raise
-            except Exception:  # noqa: BLE001 - one that cannot be stored must not keep the rest
-                self._write_one_by_one(store, changes)
-
-        waited = len(self._backlog)
-        lost = sum(change.lost for change in self._backlog if isinstance(change, _Gap))
-        if self._try(rewrite):
-            self._backlog.clear()
-            self._backlog_size = 0
+            # The conversation waits meanwhile, so others are hardly waited for.
+            lost = self._backlog.write_to(self._open(), _PATIENCE_OF_A_RETRY)
             self._is_failing = False
             self._pause = _FIRST_PAUSE
-            what = f"; {lost} entries were lost and are marked as a gap" if lost else ""
-            self._log.tell(f"recording again{what}")
-            self._log.note(f"caught up with {waited} changes")
+            self._log.tell(f"recording again{lost}")
 
-    def _write_one_by_one(self, store: Store, changes: Sequence[Change]) -> None:
-        for change in changes:
-            try:
-                store.write([change], sync=True)
-            except StoreError:
-                raise
-            except Exception as error:  # noqa: BLE001 - as above
-                self._log.tell("one entry cannot be recorded", quote=repr(error))
+        if not self._try(rewrite):
+            self._backlog.move_to_file()
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""
-        if self._salvaging is not None:
-            self._salvaging.join(_PATIENCE_AT_THE_END)
+        patience = Patience(_PATIENCE_AT_THE_END)
+        self._wait_for_what_is_saved(patience)
         store = self._store
         if store is not None and not self._is_failing:
             # Its file may have been removed since the last turn: then this is the last chance.
             self._try(lambda: store.write((), sync=True))
         if self._is_failing:
             self.catch_up()
-        unwritten = sum(map(_entries_in, self._backlog))
-        if unwritten:
-            self._log.tell(f"{unwritten} entries could not be recorded and are lost")
+        if self._is_failing and self._salvaging is not None:
+            # The damage was met only now.
+            self._wait_for_what_is_saved(patience)
+            self.catch_up()
+        self._backlog.leave()
         if self._store is not None:
             self._let_go_of(self._store)
             self._store = None
+
+    def _wait_for_what_is_saved(self, patience: Patience) -> None:
+        if self._salvaging is not None:
+            self._salvaging.join(patience.left)
 
     def _open(self) -> Store:
         # A store that failed is opened anew: its file may have been replaced or repaired. Until
@@ -255,38 +222,3 @@ class Recorder:
                 return False
             self._salvaging = None
         return time.monotonic() >= self._retry_at
-
-    def _hold_back(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            size = len(change.data) if isinstance(change, Stretch) else _SIZE_OF_THE_REST
-            is_salvaging = self._salvaging is not None
-            limit = _LARGEST_WHILE_SALVAGING if is_salvaging else _LARGEST_BACKLOG
-            if self._backlog_size + size <= limit:
-                self._backlog.append(change)
-                self._backlog_size += size
-            elif isinstance(change, Stretch):
-                self._let_go(change)
-
-    def _let_go(self, stretch: Stretch) -> None:
-        gap = next(
-            (
-                change
-                for change in reversed(self._backlog)
-                if isinstance(change, _Gap) and change.session_id == stretch.session_id
-            ),
-            None,
-        )
-        if gap is None:
-            self._backlog.append(_Gap(stretch.session_id, stretch.at_us, stretch.count))
-        else:
-            gap.lost += stretch.count
-
-
-def _entries_in(change: Change | _Gap) -> int:
-    match change:
-        case Stretch():
-            return change.count
-        case _Gap():
-            return change.lost
-        case _:
-            return 0

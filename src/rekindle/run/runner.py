@@ -12,6 +12,7 @@ the agent is ended. What it has written is still passed on, however late the cli
 Only a signal, or a client that is gone, ends the waiting for it.
 """
 
+import time
 import traceback
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -19,9 +20,8 @@ from threading import Lock
 from rekindle.core.ended import AgentEnded
 from rekindle.core.flow import Failure
 from rekindle.core.relay import Relay
-from rekindle.core.safety import spelled_out
 from rekindle.core.step import Posed, Step
-from rekindle.errors import RekindleError
+from rekindle.errors import EndlessLine, RekindleError
 from rekindle.model import Holder, Side
 from rekindle.run.agent import Agent
 from rekindle.run.answers import Answers
@@ -37,6 +37,7 @@ STDIN, STDOUT = 0, 1
 
 _PATIENCE_FOR_TERMINATE = 2.0
 _PATIENCE_FOR_SILENCE = 0.2
+_PATIENCE_FOR_A_FIRST_WORD = 1.0
 _LOOK_AROUND = 1.0
 _TICK = 0.05
 _LINES_AT_ONCE = 64
@@ -55,6 +56,7 @@ class Runner:
         self._lock = Lock()
         self._events: SimpleQueue[None] = SimpleQueue()
         """Something has happened that the main thread should look at."""
+        self._has_client_spoken = False
         self._has_client_left = False
         self._must_end = False
         """Whether nobody is waited for any more."""
@@ -82,6 +84,9 @@ class Runner:
                 self._receive(Side.CLIENT, lines, is_terminated=is_terminated)
                 self._link.sink.flush(wait=True)
                 self._to_client.flush_aside_or_wait()
+                self._has_client_spoken = True
+        except EndlessLine as error:
+            self._log.tell(f"the client sent {error}: it is not listened to any more")
         finally:
             with self._lock:
                 self._has_client_left = True
@@ -108,8 +113,7 @@ class Runner:
         for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
             _queue(step.to(side), sink, is_terminated=side is not unterminated)
         for complaint in step.complaints:
-            # Stderr may be a terminal, which must not obey what anybody says.
-            self._log.tell(spelled_out(complaint.text), quote=spelled_out(complaint.quote))
+            self._log.tell(complaint.text, quote=complaint.quote)
         wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._events.put(None)
@@ -165,6 +169,8 @@ class Runner:
         """Pass on the last that an agent has said, and answer what it has left open."""
         if link.drain(lambda: self._to_client.is_writing and not self._must_end):
             self._log.note("ended what the agent had left running")
+        if link.failure:
+            self._log.tell(f"the agent sent {link.failure}: it was ended")
         code, signal_name = link.status
         self._log.note(f"the agent ended with {signal_name or code}")
         ended = AgentEnded(
@@ -193,6 +199,7 @@ class Runner:
                 continue
             is_ending = self._has_client_left or self._must_end
             if link is buried and (is_ending or not self._relay.can_go_on):
+                self._wait_for_a_first_word()
                 return
             if link is not buried:
                 patience = self._see_to_its_end(link, patience, grace, is_ending=is_ending)
@@ -201,6 +208,14 @@ class Runner:
             if not has_tidied:
                 with self._lock:
                     has_tidied = self._recorder.tidy(self._now_us())
+
+    def _wait_for_a_first_word(self) -> None:
+        """Let a client that has said nothing yet hear why its agent has ended."""
+        patience = Patience(_PATIENCE_FOR_A_FIRST_WORD)
+        while not (
+            self._has_client_spoken or self._has_client_left or self._must_end or patience.is_over
+        ):
+            time.sleep(_TICK)
 
     def _see_to_its_end(
         self, link: Link, patience: Patience | None, grace: float, *, is_ending: bool

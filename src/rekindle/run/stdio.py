@@ -13,21 +13,29 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Event, Lock, Thread
 
+from rekindle.errors import EndlessLine
 from rekindle.wire.framing import LineBuffer
 
 # 256 KiB reads were measured at half the speed of 64 KiB ones.
 _READ = 65536
 # More than what a peer that writes a long line before it reads on may have to leave unread.
+# Beyond all that anybody means to send; it is held as a whole before it can be passed on.
+_LONGEST_LINE = 256 * 1024 * 1024
 _MOST_QUEUED = 16 * 1024 * 1024
 
 
 def read_lines(fd: int) -> Iterator[tuple[bytes, bool]]:
-    """Yield the lines that each read completes, and whether the last of them was terminated."""
+    """Yield the lines that each read completes, and whether the last of them was terminated.
+
+    Raises EndlessLine.
+    """
     lines = LineBuffer()
     while data := _read(fd):
         complete = lines.feed(data)
         if complete is not None:
             yield complete, True
+        if lines.pending > _LONGEST_LINE:
+            raise EndlessLine(_LONGEST_LINE)
     rest = lines.rest()
     if rest:
         yield rest, False

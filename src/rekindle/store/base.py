@@ -73,6 +73,22 @@ class Store(Protocol):
         """
         ...
 
+    def take_pending(
+        self, token: str, changes: Iterable[Change], *, patience: float | None = None
+    ) -> list[str]:
+        """Apply those of `changes` that were not taken before, as `write` does, synced.
+
+        They are all that has waited under `token`, from the first on; how many of them were taken
+        is remembered by the same transaction. So it may be called again, with the same and what has
+        come since. What was said in a session before it was purged is left out. Return what is
+        wrong with changes that could never be applied: they keep no other from it.
+        """
+        ...
+
+    def drop_pending(self, token: str) -> None:
+        """Forget how much was taken: nothing waits under `token` any more, or ever will."""
+        ...
+
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield the entries of a session with seq > `after`, in the order of their seq.
 

@@ -17,14 +17,18 @@ from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 
+import apsw
 import msgspec
 
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.examining import NEWEST_SCHEMA, Examination
-from rekindle.store.filelock import FileLock
+from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.location import index_path
+from rekindle.store.migrations import Database
 from rekindle.store.opening import (
+    last_set_aside,
     lock_path,
+    made_path,
     open_for_writing,
     report_path,
     set_aside,
@@ -35,6 +39,7 @@ from rekindle.store.pages import Image
 from rekindle.store.salvaging import Salvager, Tally
 
 _PATIENCE = 600.0
+_PATIENCE_WITH_COMMITS = 1000
 _JUST_NOW = 60.0
 _OF_DATABASE = ("", "-wal", "-shm", "-journal")
 _STAMP = "%Y%m%dT%H%M%SZ"
@@ -61,11 +66,17 @@ def salvage(
     """
     if not _was_ours(path):
         return None
-    with translated(path), _locked(path) as lock:
+    seen = _state_of(path)
+    with translated(path):
+        # Without the lock, because it takes long, and others go on writing meanwhile.
         if path.exists() and not is_sure and not is_damaged(path):
             return _made_just_now(path)
-        aside = _set_aside(path, lock) if path.exists() else waiting(path)
-        return _save(path, aside, tick) if aside else None
+        with _locked(path) as lock:
+            is_another = _state_of(path) != seen
+            if path.exists() and is_another:
+                return _made_just_now(path)
+            aside = _set_aside(path, lock) if path.exists() else waiting(path)
+            return _save(path, aside, tick) if aside else None
 
 
 def is_damaged(path: Path) -> bool:
@@ -95,6 +106,8 @@ def in_words(report: Report) -> str:
     where = f"the damaged store was set aside as {report.path}"
     if not report.is_finished:
         return f"{where}; what was saved of it is not known"
+    if not report.sessions_saved + report.sessions_lost + report.entries_lost:
+        return f"{where}: nothing in it could be read"
     saved = f"{_several(report.sessions_saved, 'session')} and {_entries(report.entries_saved)}"
     if not report.sessions_lost + report.entries_lost:
         return f"{where}: {saved} were saved, and nothing is known to be lost"
@@ -133,6 +146,11 @@ def _locked(path: Path) -> Generator[FileLock]:
         lock.close()
 
 
+def _state_of(path: Path) -> tuple[int | None, bytes]:
+    """Return by what it is seen that a store has been replaced."""
+    return path.stat().st_ino if path.exists() else None, note_in(lock_path(path))
+
+
 def _set_aside(path: Path, lock: FileLock) -> Path:
     """Rename a store. The file itself comes first: what is left beside it follows in any case."""
     stamp = time.strftime(_STAMP, time.gmtime())
@@ -142,8 +160,29 @@ def _set_aside(path: Path, lock: FileLock) -> Path:
     aside = next(it for it in chain([first], others) if it not in taken)
     # First, because whoever has it open looks here whether to look further.
     lock.write(aside.suffix.encode())
-    path.rename(aside)
+    db = _keep_out(path)
+    try:
+        path.rename(aside)
+    finally:
+        if db is not None:
+            db.close()
     return aside
+
+
+def _keep_out(path: Path) -> Database | None:
+    """Let nobody commit who has given up waiting for the lock, if SQLite can still do that."""
+    if not path.stat().st_size or path.with_name(path.name + "-journal").exists():
+        # SQLite would remove the log of an empty one, and undo what it finds in a journal.
+        return None
+    try:
+        db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    except apsw.Error:
+        return None
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.set_busy_timeout(_PATIENCE_WITH_COMMITS)
+    with suppress(apsw.Error):
+        db.execute("begin immediate")
+    return db
 
 
 def _save(path: Path, aside: Path, tick: Callable[[float], object]) -> Report:
@@ -157,16 +196,22 @@ def _save(path: Path, aside: Path, tick: Callable[[float], object]) -> Report:
         if file.exists() and file.stat().st_uid == os.geteuid():
             file.chmod(0o600)
     _check_there_is_room(aside)
-    made = path.with_name(path.name + ".salvaged")
+    made = made_path(path)
+    # In this order, also below: with a report, and nothing that waits to be renamed, all is done.
+    report_path(aside).unlink(missing_ok=True)
     _remove(made)
     try:
         tally = _fill(made, aside, tick)
         _sync(made)
+        report = Report(**msgspec.structs.asdict(tally), at_us=_time_of(aside), path=str(aside))
+        _write(report_path(aside), msgspec.json.encode(report))
         made.rename(path)
+    except BaseException:
+        if made.exists():
+            report_path(aside).unlink(missing_ok=True)
+        raise
     finally:
         _remove(made)
-    report = Report(**msgspec.structs.asdict(tally), at_us=_time_of(aside), path=str(aside))
-    _write(report_path(aside), msgspec.json.encode(report))
     _sync(path.parent)
     _forget_words(path)
     return report
@@ -182,7 +227,9 @@ def _forget_words(path: Path) -> None:
 
 
 def _check_there_is_room(aside: Path) -> None:
-    if shutil.disk_usage(aside.parent).free < aside.stat().st_size:
+    files = (aside.with_name(aside.name + end) for end in ("", "-wal"))
+    needed = sum(file.stat().st_size for file in files if file.exists())
+    if shutil.disk_usage(aside.parent).free < needed:
         raise StoreUnavailable(
             f"the disk has no room to save what can be read of the damaged store {aside}"
         )
@@ -223,15 +270,19 @@ def _write(path: Path, data: bytes) -> None:
     fd = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
+        file.flush()
+        os.fsync(fd)
     half.rename(path)
 
 
 def _made_just_now(path: Path) -> Report | None:
     """Return the report of another that has saved the store while we waited for it, if any has."""
-    for aside in reversed(set_aside(path)):
-        with suppress(OSError):
-            if time.time() - report_path(aside).stat().st_mtime < _JUST_NOW:
-                return _report(aside)
+    aside = last_set_aside(path)
+    if aside is None:
+        return None
+    with suppress(OSError):
+        if time.time() - report_path(aside).stat().st_mtime < _JUST_NOW:
+            return _report(aside)
     return None
 
 

@@ -8,25 +8,33 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import apsw
 from msgspec import Struct
 
-from rekindle.errors import StoreError
+from rekindle.errors import StoreDamaged, StoreError
 from rekindle.model import AgentIdentity, Holder, Kind
 from rekindle.store import statements
 from rekindle.store.filelock import is_held
 from rekindle.store.migrations import (
     APPLICATION_ID,
     MIGRATIONS,
-    Database,
     key_at,
     place,
     schema_version,
+    tables_in,
+    tables_of,
 )
-from rekindle.store.opening import in_words, lock_path, open_for_writing, open_read_only
-from rekindle.store.rows import CODEC_LINES, entries_in, session_in
+from rekindle.store.opening import (
+    check_header,
+    check_log,
+    in_words,
+    lock_path,
+    open_for_writing,
+    open_read_only,
+)
+from rekindle.store.rows import entries_in, session_in
 from rekindle.store.statements import ROW
 
 SOUND_SQLITE = (3, 51, 3)
@@ -71,7 +79,6 @@ _OPENINGS = """
     select data from stretch
     where place between ? and ? and kind = ? order by place desc limit ?
 """
-_TABLES = "select type, name, sql from sqlite_schema where name not like 'sqlite_%'"
 _COUNTS = """
     select count(*), count(deleted_us), count(archived_us),
            (select count(*) from session where cwd is null) from session
@@ -116,6 +123,13 @@ class Examination:
             # However long something takes, an interrupt must get through.
             self._db.set_progress_handler(lambda: False, _STEPS_BETWEEN_LOOKS)
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            try:
+                with self._db:
+                    check_header(self._db, path)
+                check_log(self._db, path)
+            except BaseException:
+                self._db.close()
+                raise
 
     def schema(self) -> int | None:
         """Return the store's schema; None if it is no store of ours."""
@@ -136,10 +150,8 @@ class Examination:
 
     def fits_its_schema(self) -> bool:
         """Tell whether the tables are those that the store says to have."""
-        fresh: Database = apsw.Connection(":memory:")
-        for step in MIGRATIONS[: self.schema() or 0]:
-            fresh.execute(step)
-        return set(self._query(_TABLES)) == set(fresh.execute(_TABLES))
+        with self._translated(), self._db:
+            return tables_in(self._db) == tables_of(self.schema() or 0)
 
     def counts(self) -> Counts:
         """Return how many sessions there are."""
@@ -249,17 +261,34 @@ def is_database(path: Path) -> bool:
 def is_store(path: Path) -> bool:
     """Tell whether a file is a store of ours, by what it says of itself. Raises OSError.
 
-    It is read, and not opened as a database: SQLite would make files beside one of others.
+    Without a lock beside it, it is not opened as a database: SQLite would make files beside it.
     """
     header = _header(path)
-    mark = int.from_bytes(header[_MARK], "big")
-    if not header.startswith(_BEGIN) or mark not in {0, APPLICATION_ID}:
+    if not header.startswith(_BEGIN):
         return False
-    if mark == 0 and lock_path(path).exists():
-        # A new store has its mark in SQLite's log first.
-        with suppress(StoreError), Examination(path) as store:
+    if int.from_bytes(header[_MARK], "big") == APPLICATION_ID:
+        return True
+    if not lock_path(path).exists():
+        return False
+    # A new store has its mark in SQLite's log first, and a damaged one may have lost it.
+    try:
+        with Examination(path) as store:
             return store.schema() is not None
-    return mark == APPLICATION_ID
+    except StoreDamaged:
+        return True
+    except StoreError:
+        return False
+
+
+def is_begun(path: Path) -> bool:
+    """Tell whether a file is a store whose maker was killed before there was anything in it."""
+    if not lock_path(path).is_file():
+        return False
+    if not path.stat().st_size:
+        return True
+    with suppress(StoreError), Examination(path) as store:
+        return store.pragma("schema_version") == store.pragma("user_version") == 0
+    return False
 
 
 def _header(path: Path) -> bytes:
@@ -280,13 +309,10 @@ def _is_readable(rows: Any) -> bool:  # noqa: ANN401 - an apsw cursor
 
 
 def _wrong_with(row: Any) -> str | None:  # noqa: ANN401 - a row
-    where, count, _, _, _, _, codec, data = row
-    if codec == CODEC_LINES and count > 1 and cast("bytes", data).count(b"\n") + 1 != count:
-        return f"the row {where} does not have its {count} entries"
     try:
         entries_in(row)
     except (StoreError, ValueError) as error:
-        return f"the row {where} makes no sense: {error}"
+        return f"the row {row[0]} makes no sense: {error}"
     return None
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 _FIRST_PAUSE = 0.0002
 _LONGEST_PAUSE = 0.004
 _LONGEST_NOTE = 64
+"""After it comes a mark."""
+_SET, _UNSET = b"1", b"\0"
 
 
 class FileLock:
@@ -62,12 +64,16 @@ class FileLock:
 
     def read(self) -> bytes:
         """Return what was written into the file for all that take the lock."""
-        return os.pread(self._fd, _LONGEST_NOTE, 0)
+        return os.pread(self._fd, _LONGEST_NOTE, 0).rstrip(_UNSET)
 
     def write(self, note: bytes) -> None:
-        """Write it. Call with the lock held."""
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, note, 0)
+        """Write it, and see that it stays. Call with the lock held."""
+        os.pwrite(self._fd, note.ljust(_LONGEST_NOTE, _UNSET), 0)
+        os.fsync(self._fd)
+
+    def mark(self, *, is_set: bool) -> None:
+        """Set the mark, or remove it."""
+        os.pwrite(self._fd, _SET if is_set else _UNSET, _LONGEST_NOTE)
 
     def release(self) -> None:
         """Let the next one in."""
@@ -82,9 +88,18 @@ def note_in(path: Path) -> bytes:
     """Return what was written into a lock's file, which is not made by asking."""
     try:
         with path.open("rb") as file:
-            return file.read(_LONGEST_NOTE)
+            return file.read(_LONGEST_NOTE).rstrip(_UNSET)
     except OSError:
         return b""
+
+
+def is_marked(path: Path) -> bool:
+    """Tell whether a lock's file has its mark; it is not made by asking."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_NOTE + 1)[_LONGEST_NOTE:] == _SET
+    except OSError:
+        return False
 
 
 def is_held(path: Path) -> bool:

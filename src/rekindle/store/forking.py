@@ -1,15 +1,19 @@
-"""Copying the beginning of a session to another, and leaving only that."""
+"""Making a session that begins as another does, and leaving only the beginning of one."""
 
+from rekindle.model import Forked
 from rekindle.store import statements
 from rekindle.store.migrations import Database, place, places
 from rekindle.store.rows import entries_in
 
 
-def copy(db: Database, parent: int, child: int, until_seq: int) -> None:
-    """Copy what lies up to an entry."""
+def fork(db: Database, forked: Forked, parent: int) -> None:
+    """Make a session, and copy what its parent has up to an entry."""
+    values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+    db.execute(statements.FORK, values)
+    child = db.last_insert_rowid()
     shift = place(child, 0) - place(parent, 0)
-    db.execute(statements.COPY, (shift, place(parent, 0), place(parent, until_seq)))
-    cut(db, child, until_seq)
+    db.execute(statements.COPY, (shift, place(parent, 0), place(parent, forked.until_seq)))
+    cut(db, child, forked.until_seq)
 
 
 def cut(db: Database, key: int, until_seq: int) -> None:

@@ -30,10 +30,10 @@ from typing import Any, Self
 
 import apsw
 
-from rekindle.errors import IndexDamaged, StoreUnavailable
+from rekindle.errors import IndexDamaged, StoreDamaged, StoreUnavailable
 from rekindle.store.location import index_path
 from rekindle.store.migrations import Database
-from rekindle.store.opening import is_full, make_private_file, open_unshared
+from rekindle.store.opening import is_full, make_private_file, open_read_only, open_unshared
 
 _APPLICATION_ID = 0x52656B78
 _VERSION = 3
@@ -80,6 +80,7 @@ _ORPHANS = """
 """
 
 _PAUSE = 0.005
+_MOST_COMPLAINTS = 10
 _UNWRITABLE = (OSError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.FullError)
 
 _Values = Sequence[object] | Mapping[str, object]
@@ -90,6 +91,7 @@ class Index:
 
     def __init__(self, store: Path, *, anew: bool = False, patience: float = 1.0) -> None:
         self._path = index_path(store)
+        self._store = store
         with self.translated():
             self._db = _open(self._path, anew=anew, patience=patience)
             try:
@@ -211,13 +213,39 @@ class Index:
             words = f"the index {self._path} is in use by another process"
             raise StoreUnavailable(words) from error
         except (apsw.CorruptError, apsw.NotADBError) as error:
-            words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
-            raise IndexDamaged(words) from error
+            # The store is read by way of the same connection, and SQLite does not say which it is.
+            if complaints(self._store):
+                words = f"the index {self._path} is damaged: `rekindle reindex` makes it anew"
+                raise IndexDamaged(words) from error
+            raise StoreDamaged(f"the store {self._store} is damaged: {error}") from error
         except apsw.ReadOnlyError as error:
             raise StoreUnavailable(f"the index {self._path} cannot be written") from error
         except (apsw.Error, OSError) as error:
             why = "the disk is full" if is_full(error) else str(error)
             raise StoreUnavailable(f"the index {self._path} failed: {why}") from error
+
+
+def complaints(store: Path) -> list[str]:
+    """Return what is wrong with the index of a store, if it has one; nothing is changed.
+
+    One of another version counts as well: it is made anew by whoever uses it.
+    """
+    path = index_path(store)
+    if not path.exists():
+        return []
+    try:
+        db = open_read_only(path)
+        try:
+            if db.pragma("application_id") != _APPLICATION_ID:
+                return []
+            found = db.execute(f"pragma quick_check({_MOST_COMPLAINTS})").fetchall()
+            return [str(row[0]) for row in found if row[0] != "ok"]
+        finally:
+            db.close()
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [str(error)]
+    except (apsw.Error, OSError) as error:
+        raise StoreUnavailable(f"the index {path} cannot be looked at: {error}") from error
 
 
 def table_of(shard: int) -> str:

@@ -32,8 +32,10 @@ class Leases:
         self._db = db
         self._folder = folder
         self._alive: dict[str, FileLock] = {}
+        self._claimed: dict[str, Holder] = {}
+        """What was claimed by way of this object, should the store be unable to tell."""
 
-    def claim(self, key: int, holder: Holder, *, takeover: bool) -> Claimed:
+    def claim(self, session_id: str, key: int, holder: Holder, *, takeover: bool) -> Claimed:
         """Take a session, unless another has it who lives."""
         other = self.holder(key)
         if other is not None and other.token != holder.token and not takeover:
@@ -41,6 +43,7 @@ class Leases:
         last = self._db.execute(_FIND, (key,)).fetchall()
         self._show_alive(holder.token)
         self._db.execute(_TAKE, (key, holder.token, holder.pid, holder.host))
+        self._claimed[session_id] = holder
         return Claimed(was_anothers=bool(last) and last[0][0] != holder.token)
 
     def holder(self, key: int) -> Holder | None:
@@ -71,13 +74,31 @@ class Leases:
             if token in self._alive
         }
 
-    def drop(self, holder: Holder, key: int | None) -> None:
+    def claimed(self) -> dict[str, Holder]:
+        """Return the same as far as it is known without the store, which may not be readable."""
+        return dict(self._claimed)
+
+    def drop(self, holder: Holder, key: int | None, session_id: str | None) -> None:
         """Give up one session, or all."""
         self._db.execute(DROP, {"token": holder.token, "key": key})
+        for one in list(self._claimed) if session_id is None else [session_id]:
+            if self._claimed.get(one) == holder:
+                del self._claimed[one]
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether something was claimed by way of this object."""
+        return bool(self._alive)
+
+    def drop_all(self) -> None:
+        """Give up whatever was claimed by way of this object."""
+        for token in self._alive:
+            self._db.execute(DROP, {"token": token, "key": None})
 
     def inherit(self, former: "Leases") -> None:
         """Be alive instead of another."""
-        for token, lock in former._alive.items():  # noqa: SLF001 - of its own kind
+        self._claimed = former._claimed | self._claimed  # noqa: SLF001 - of its own kind
+        for token, lock in former._alive.items():  # noqa: SLF001
             if lock.is_of(self._path(token)):
                 self._forget(token)
                 self._alive[token] = lock

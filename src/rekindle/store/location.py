@@ -8,6 +8,7 @@ from rekindle.errors import UsageError
 
 if TYPE_CHECKING:
     from rekindle.store.base import Store
+    from rekindle.store.pending import Pending
 
 VARIABLE = "REKINDLE_STORE"
 ADDRESS = "a path, sqlite:///relative/path or sqlite:////absolute/path"
@@ -76,10 +77,44 @@ def is_there(path: Path) -> bool:
 
 
 def open_store(path: Path, *, create: bool = True) -> "Store":
-    """Open the store at `path`. Raises StoreUnavailable, StoreTooNew."""
+    """Open the store at `path`. Raises StoreUnavailable, StoreTooNew.
+
+    Whoever may write to it takes in what waits of others that have ended.
+    """
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy
 
-    return SqliteStore(path, create=create)
+    store = SqliteStore(path, create=create)
+    if create and pending_files(path):
+        from rekindle.store.pending import take_in  # noqa: PLC0415 - seldom needed
+
+        try:
+            take_in(path, store)
+        except BaseException:
+            store.close()
+            raise
+    return store
+
+
+def pending_path(store: Path, token: str) -> Path:
+    """Return the file in which the process with this token has what waits to be recorded."""
+    return store.with_name(f"{store.name}.pending-{token}")
+
+
+def pending_files(store: Path) -> list[Path]:
+    """Return those files of all processes, living or not."""
+    beginning = pending_path(store, "").name
+    try:
+        names = os.listdir(store.parent)  # noqa: PTH208 - names
+    except OSError:
+        return []
+    return [store.with_name(name) for name in names if name.startswith(beginning)]
+
+
+def open_pending(path: Path) -> "Pending":
+    """Make a file for what cannot be recorded in the store at `path` now. Raises OSError."""
+    from rekindle.store.pending import Pending  # noqa: PLC0415 - seldom needed
+
+    return Pending(path)
 
 
 def salvage_store(path: Path) -> str | None:

@@ -53,6 +53,7 @@ class MemoryStore:
         self._records: dict[str, _Record] = {}
         self._holders: dict[str, Holder] = {}
         self._last_holders: dict[str, Holder] = {}
+        self._taken: dict[str, int] = {}
 
     def write(
         self,
@@ -76,6 +77,34 @@ class MemoryStore:
             for change in drawn:
                 self._apply(change)
             return True
+
+    def take_pending(
+        self,
+        token: str,
+        changes: Iterable[Change],
+        *,
+        patience: float | None = None,  # noqa: ARG002 - nobody to wait for
+    ) -> list[str]:
+        """Apply what waits."""
+        drawn = list(changes)
+        with self._lock:
+            done, self._taken[token] = self._taken.get(token, 0), len(drawn)
+            return [why for change in drawn[done:] if (why := self._take(change))]
+
+    def _take(self, change: Change) -> str | None:
+        """Apply a change that has waited; say why, if it can never be."""
+        record = self._records.get(change.session_id)
+        if record and record.session.is_purged and change.at_us <= (record.session.deleted_us or 0):
+            return None
+        try:
+            self._apply(change)
+        except SessionNotFound as error:
+            return repr(error)
+        return None
+
+    def drop_pending(self, token: str) -> None:
+        """Forget what has waited."""
+        self._taken.pop(token, None)
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""

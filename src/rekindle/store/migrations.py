@@ -1,5 +1,8 @@
 """The schema, as the list of steps that led to it. A step, once released, never changes.
 
+Each step makes or changes a table or an index. So a store that says to be newer than its tables
+are is none: the number is damaged, and not for a newer Rekindle to know.
+
 session   a conversation. `key` stands for the client's id wherever space matters, and is
           never given again.
           `program` is the base name of its command. `revision` counts titles, and what came
@@ -8,6 +11,8 @@ session   a conversation. `key` stands for the client's id wherever space matter
           is, as JSON.
 former    by which ids the agent has known a session before.
 lease     which process drives a session; `token` names the file that it holds while it lives.
+pending   how many changes of a file of what waits were taken (see `store/pending.py`); `at_us` is
+          the time of the last one.
 stretch   entries that follow each other and are alike but for their line: `lines` of them.
           `place` is the session's key and the first one's seq in one number (see `place`), so
           that a session lies together and appending to it touches one page and no index.
@@ -16,8 +21,13 @@ stretch   entries that follow each other and are alike but for their line: `line
 
 from typing import Any
 
+import apsw
+
 # Any: the types that apsw comes with need Python 3.12.
 Database = Any
+
+Tables = frozenset[tuple[str, str, str]]
+"""Each with its kind, its name, and how it was made."""
 
 APPLICATION_ID = 0x52656B69
 """Says in the file's header whose database it is: "Reki"."""
@@ -87,6 +97,12 @@ MIGRATIONS = (
     create index session_by_purge on session (deleted_us, id)
     where deleted_us is not null and (cwd is not null or turns + messages > 0);
     """,
+    # What was taken of what waits is not to be taken again.
+    """
+    create table pending (
+        token text primary key, taken integer not null, at_us integer not null
+    ) strict;
+    """,
     # What was imported before is found without reading every session's row.
     """
     alter table session add column origin text;
@@ -120,6 +136,28 @@ def key_at(place: int) -> int:
 def seq_at(place: int) -> int:
     """Return the seq of the entry that lies there."""
     return place & ((1 << _SEQ_BITS) - 1)
+
+
+_TABLES = "select type, name, sql from sqlite_schema where name not like 'sqlite_%'"
+
+
+def tables_of(schema: int) -> Tables:
+    """Return the tables and indexes that a store of that schema has."""
+    fresh: Database = apsw.Connection(":memory:")
+    for step in MIGRATIONS[:schema]:
+        fresh.execute(step)
+    return tables_in(fresh)
+
+
+def tables_in(db: Database) -> Tables:
+    """Return the tables and indexes that there are."""
+    return frozenset(db.execute(_TABLES))
+
+
+def schema_of(tables: Tables) -> int | None:
+    """Return the schema that has exactly these tables; None if it is none that is known."""
+    known = range(len(MIGRATIONS), 0, -1) if tables else ()
+    return next((schema for schema in known if tables_of(schema) == tables), None)
 
 
 def schema_version(db: Database) -> int:

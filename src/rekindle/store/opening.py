@@ -8,24 +8,32 @@ import errno
 import os
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
-from rekindle.store.filelock import FileLock
+from rekindle.store.filelock import FileLock, is_marked, note_in
 from rekindle.store.migrations import (
     APPLICATION_ID,
     MIGRATIONS,
     Database,
     migrate,
+    schema_of,
     schema_version,
+    tables_in,
 )
+from rekindle.store.wal import hides_commits
 
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
 _PAGES_A_CHECKPOINT = 4000
+
+# Where SQLite's file format has the size of a page, whether there is a log, and what never changes.
+_FORMS = (bytes.fromhex("1000020200402020"), bytes.fromhex("1000010100402020"))
+_NEWEST_FORMAT = 4
+_HEADER = 100
 
 INCREMENTAL = 2
 """The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
@@ -42,13 +50,19 @@ def open_for_writing(path: Path, patience: float) -> Database:
     is_new = not path.exists()
     if is_new:
         _check_nothing_waits(path)
+        _mark_as_made(path, is_made=False)
+    else:
+        _check_file(path)
     # If one that is there is set aside just now, none may be made in its place.
     make_private_file(path, create=is_new)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
-        if _check(db, path) < len(MIGRATIONS):
+        done = _check(db, path)
+        check_log(db, path)
+        if done < len(MIGRATIONS):
             _upgrade(db, path, patience)
+        _mark_as_made(path, is_made=True)
         db.pragma("wal_autocheckpoint", _PAGES_A_CHECKPOINT)
         db.pragma("journal_size_limit", _LARGEST_IDLE_WAL)
         # On macOS a sync reaches the disk only with this; elsewhere it changes nothing.
@@ -68,6 +82,7 @@ def open_for_reading(path: Path) -> Database:
     db = open_read_only(path)
     try:
         done = _check(db, path)
+        check_log(db, path)
     except BaseException:
         db.close()
         raise
@@ -79,6 +94,7 @@ def open_for_reading(path: Path) -> Database:
 
 def open_read_only(path: Path) -> Database:
     """Open a database, whosever it is and however old, without changing anything."""
+    _check_file(path)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         schema_version(db)
@@ -88,6 +104,9 @@ def open_read_only(path: Path) -> Database:
     except apsw.IOError as error:
         db.close()
         return _open_alone(path, error)
+    except apsw.ReadOnlyError:
+        db.close()
+        return _open_undone(path)
     return db
 
 
@@ -108,6 +127,21 @@ def _open_alone(path: Path, why: Exception) -> Database:
     except apsw.Error:
         db.close()
         raise why from None
+    return db
+
+
+def _open_undone(path: Path) -> Database:
+    """Open a store whose maker was killed, and let SQLite undo what it had only begun."""
+    if not lock_path(path).exists():
+        # Somebody else's, as far as can be seen.
+        raise apsw.ReadOnlyError("it was not closed properly, and is not opened to be mended")
+    db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        schema_version(db)
+        db.pragma("query_only", 1)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -151,14 +185,35 @@ def set_aside(path: Path) -> list[Path]:
 
 
 def report_path(aside: Path) -> Path:
-    """Return the file that tells what was saved of a damaged store, once that is done."""
+    """Return the file that tells what was saved of a damaged store.
+
+    It is written when the new store is made, and only has to be renamed.
+    """
     return aside.with_name(f"{aside.name}.json")
+
+
+def made_path(path: Path) -> Path:
+    """Return where a store is made of what can be read of a damaged one, before it is renamed."""
+    return path.with_name(path.name + ".salvaged")
+
+
+def last_set_aside(path: Path) -> Path | None:
+    """Return the damaged store that was set aside last, if it is known."""
+    found = set_aside(path)
+    noted = note_in(lock_path(path)).decode(errors="replace")
+    if noted:
+        # The clock may have been set back since another.
+        return next((aside for aside in found if aside.suffix == noted), None)
+    return found[-1] if found else None
 
 
 def waiting(path: Path) -> Path | None:
     """Return the damaged store of which nothing is saved yet; only where there is none else."""
-    left = [it for it in set_aside(path) if it.exists() and not report_path(it).exists()]
-    return left[-1] if left and not path.exists() else None
+    aside = None if path.exists() else last_set_aside(path)
+    if aside is None or not aside.exists():
+        return None
+    is_saved = report_path(aside).exists() and not made_path(path).exists()
+    return None if is_saved else aside
 
 
 def _check(db: Database, path: Path) -> int:
@@ -166,14 +221,96 @@ def _check(db: Database, path: Path) -> int:
     # Closing would else bring a log that somebody left into the file.
     was_kept = db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    done = schema_version(db)
-    is_empty = not db.execute("select 1 from sqlite_schema limit 1").fetchall()
-    if db.pragma("application_id") != APPLICATION_ID and not (is_empty and done == 0):
-        raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
-    if done > len(MIGRATIONS):
-        raise StoreTooNew(str(path), done, len(MIGRATIONS))
+    # As of one moment: somebody else may be making its tables just now.
+    with db:
+        check_header(db, path)
+        done = schema_version(db)
+        if db.pragma("application_id") != APPLICATION_ID and (done or tables_in(db)):
+            raise StoreUnavailable(f"{path} is a database, but no store of Rekindle's")
+        if done > len(MIGRATIONS):
+            raise StoreTooNew(str(path), done, len(MIGRATIONS))
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, was_kept)
     return done
+
+
+def _mark_as_made(path: Path, *, is_made: bool) -> None:
+    """Note that the store has something in it; before it is made, that it may still be empty."""
+    if is_made == is_marked(lock_path(path)):
+        return
+    # Where it cannot be noted, one that is emptied is taken for a new one.
+    with suppress(OSError):
+        lock = FileLock(lock_path(path))
+        lock.mark(is_set=is_made)
+        lock.close()
+
+
+def was_emptied(path: Path) -> bool:
+    """Tell whether a store that had something in it is an empty file now. Raises OSError."""
+    # Twice, because it may be made just now.
+    return all((_is_empty(path), is_marked(lock_path(path)), _is_empty(path)))
+
+
+def _is_empty(path: Path) -> bool:
+    return path.stat().st_size == 0
+
+
+def _check_file(path: Path) -> None:
+    """Raise StoreDamaged if the file of a store says what none of ours does, and SQLite trusts."""
+    if was_emptied(path):
+        raise StoreDamaged(f"the store {path} is damaged: the file is empty, and was not")
+    header = _header(path)
+    schema = int.from_bytes(header[60:64], "big")
+    is_ours = header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+    if not is_ours or not 0 < schema <= len(MIGRATIONS):
+        return
+    is_format_known = int.from_bytes(header[44:48], "big") <= _NEWEST_FORMAT
+    if header[16:24] not in _FORMS or not is_format_known:
+        raise StoreDamaged(f"the store {path} is damaged: its header makes no sense")
+
+
+def _header(path: Path) -> bytes:
+    """Return how a file begins; nothing if it is shorter.
+
+    SQLite reads it: if we closed the file, it would lose its locks wherever else we have it open.
+    """
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    try:
+        file = apsw.VFSFile("", str(path), flags)
+    except apsw.CantOpenError:
+        # Whoever opens it next says why.
+        return b""
+    try:
+        return file.xRead(_HEADER, 0)
+    except apsw.IOError:
+        return b""
+    finally:
+        file.xClose()
+
+
+def check_header(db: Database, path: Path) -> None:
+    """Raise StoreDamaged if a store says to be another's, or newer, and its tables say otherwise.
+
+    Where the tables are not exactly those of a schema that is known, nothing is said: it may be so.
+    Call inside a transaction.
+    """
+    is_ours = db.pragma("application_id") == APPLICATION_ID
+    if is_ours and 0 < schema_version(db) <= len(MIGRATIONS):
+        return
+    # Without a lock it may be a copy that somebody has made for another purpose.
+    if lock_path(path).exists() and schema_of(tables_in(db)):
+        raise StoreDamaged(
+            f"the store {path} is damaged: what it says to be does not fit its tables"
+        )
+
+
+def check_log(db: Database, path: Path) -> None:
+    """Raise StoreDamaged if SQLite does not see all that was committed to its log."""
+    if hides_commits(db, path):
+        # Closing would else remove it.
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        raise StoreDamaged(
+            f"the store {path} is damaged: its log has more than can be read in its order"
+        )
 
 
 def _upgrade(db: Database, path: Path, patience: float) -> None:
@@ -248,6 +385,10 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
     """Turn what SQLite and the system say into what a person can act on."""
     if is_full(error):
         return StoreUnavailable(f"the disk with the store {path} is full")
+    if isinstance(error, apsw.NotADBError) and not lock_path(path).exists():
+        # Whoever has written to a store has left its lock.
+        words = f"{path} is no store of Rekindle's, or its beginning is damaged"
+        return StoreUnavailable(words)
     if _tells_of_damage(error):
         return StoreDamaged(f"the store {path} is damaged: {error}")
     match error:

@@ -14,23 +14,19 @@ from typing import Self
 
 from msgspec import Struct
 
+from rekindle.store.wal import PAGE, committed_pages, log_path
+
 Value = int | float | str | bytes | None
 """A text that is no UTF-8 stays bytes."""
 
 Row = tuple[int, tuple[Value, ...]]
 """A row of a table: its number, and its columns."""
 
-PAGE = 4096
-"""How large the pages of our stores are."""
-
 _HEADER_OF_FILE = 100
 _LONGEST_VARINT = 9
 _GOES_ON = 0x80
 _LENGTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 _FLOAT, _ZERO, _ONE, _FIRST_BLOB = 7, 8, 9, 12
-
-_WAL_HEADER, _FRAME_HEADER = 32, 24
-_WAL_MAGIC = 0x377F0682
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -56,10 +52,9 @@ class Image:
         self._log_fd: int | None = None
         self._in_log: dict[int, int] = {}
         self.count = -(-os.fstat(self._fd).st_size // PAGE)
-        log = path.with_name(path.name + "-wal")
-        if log.is_file():
-            self._log_fd = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
-            self._in_log, count = _frames(self._log_fd)
+        if log_path(path).is_file():
+            self._log_fd = os.open(log_path(path), os.O_RDONLY | os.O_CLOEXEC)
+            self._in_log, count = committed_pages(self._log_fd)
             self.count = count or self.count
 
     def page(self, number: int) -> bytes:
@@ -257,53 +252,3 @@ def _ascending(rows: list[Row]) -> list[Row]:
         kept.append(rows[at])
         at = before[at]
     return kept[::-1]
-
-
-# -- the log ------------------------------------------------------------------------------
-
-
-def _frames(fd: int) -> tuple[dict[int, int], int]:
-    """Return where in the log the last committed version of each page lies, and how many there are.
-
-    Each frame is judged by its own checksum, which begins with the one of the frame before: so a
-    damaged one does not take along what follows it.
-    """
-    header = os.pread(fd, _WAL_HEADER, 0)
-    magic, size = _number(header, 0, 4), _number(header, 8, 4)
-    if magic & ~1 != _WAL_MAGIC or size != PAGE:
-        return {}, 0
-    order = "big" if magic & 1 else "little"
-    salts, before = header[16:24], header[24:32]
-    found: dict[int, int] = {}
-    uncommitted: dict[int, int] = {}
-    count, at = 0, _WAL_HEADER
-    while len(frame := os.pread(fd, _FRAME_HEADER + PAGE, at)) == _FRAME_HEADER + PAGE:
-        is_of_this_log = frame[8:16] == salts
-        if is_of_this_log and _checksum(before, frame[:8] + frame[24:], order) == frame[16:24]:
-            uncommitted[_number(frame, 0, 4)] = at + _FRAME_HEADER
-            if size := _number(frame, 4, 4):
-                found.update(uncommitted)
-                uncommitted.clear()
-                count = size
-        before = frame[16:24]
-        at += len(frame)
-    return found, count
-
-
-def _checksum(before: bytes, data: bytes, order: str) -> bytes:
-    one, two = _number(before, 0, 4), _number(before, 4, 4)
-    words = memoryview(data).cast("I")
-    if order != _ORDER_HERE:
-        swapped = bytearray(data)
-        swapped[0::4], swapped[1::4], swapped[2::4], swapped[3::4] = (
-            data[3::4], data[2::4], data[1::4], data[0::4],
-        )  # fmt: skip
-        words = memoryview(swapped).cast("I")
-    numbers = words.tolist()
-    for even, odd in zip(numbers[::2], numbers[1::2], strict=True):
-        one = (one + even + two) & 0xFFFFFFFF
-        two = (two + odd + one) & 0xFFFFFFFF
-    return one.to_bytes(4, "big") + two.to_bytes(4, "big")
-
-
-_ORDER_HERE = "little" if memoryview(b"\1\0\0\0").cast("I")[0] == 1 else "big"

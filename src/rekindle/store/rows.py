@@ -42,6 +42,8 @@ def entries_in(row: Row) -> list[Entry]:
     if codec != CODEC_LINES:
         raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
     lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
+    if len(lines) != count:
+        raise ValueError(f"the row {first} does not have its {count} entries")
     # Once, because this is the way of every chunk that is read.
     said_by, kind_of = Side(side), Kind(kind)
     return [

@@ -65,6 +65,10 @@ _IS_NEWER = """
 """
 _KEEP_LEASE = "insert or ignore into lease values (?, ?, ?, ?, ?)"
 _KEEP_FORMER = "insert or ignore into former values (?, ?)"
+_KEEP_PENDING = """
+    insert into pending values (?1, ?2, ?3)
+    on conflict (token) do update set taken = max(taken, ?2), at_us = max(at_us, ?3)
+"""
 _ORPHANS = """
     with recursive found (key) as (
         select (select place >> 32 from stretch order by place limit 1)
@@ -165,6 +169,8 @@ class Salvager:
                 self._last_key = max(self._last_key, last)
             case (str(agent_session_id), int(key)):
                 self._db.execute(_KEEP_FORMER, (agent_session_id, key))
+            case (str(token), int(taken), int(at_us)):
+                self._db.execute(_KEEP_PENDING, (token, taken, at_us))
             case _:
                 pass
 
@@ -305,7 +311,7 @@ class Salvager:
             self._db.execute(APPEND, row)
 
     def _mark_as(self, where: int, lost: int, at_us: int) -> None:
-        gap = encode({"lostEntries": lost})
+        gap = encode({"lostEntries": lost, "isDamage": True})
         row = (where, 1, Side.AGENT, Kind.GAP, at_us, 1, CODEC_LINES, gap)
         self._db.execute(APPEND, row)
 

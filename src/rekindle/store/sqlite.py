@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
-from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreUnavailable
+from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import (
     ACTIVITY,
     Change,
@@ -66,13 +66,15 @@ class SqliteStore:
         self._patience = patience
         self._mutex = RLock()
         self._is_synced: bool | None = None
+        self.doubtful: tuple[Sequence[Change], dict[str, int]] = (), {}
+        """What was committed when the store was replaced, and where sessions ended then."""
         # Which store was set aside last: cheaper to look at than whether the file is still there.
         self._note = note_in(lock_path(path))
         with translated(path):
             self._db: Any = open_for_writing(path, patience) if create else open_for_reading(path)
             self._whereabouts = Whereabouts(path)
-        self._writer = Writer(self._db)
         self._lock: FileLock | None = None
+        self._writer = Writer(self._db)
         self._leases = Leases(self._db, path.with_name(path.name + ".live"))
 
     def write(
@@ -93,24 +95,32 @@ class SqliteStore:
 
     def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
         """Apply `changes` if nobody has written to the session."""
-        with self._mutex:
-            self._writer.ends.clear()
-            try:
-                self._sync_from_now_on(sync=True)
-                with self._writing():
-                    is_as_expected = self._last_seq(session_id) == after
-                    for change in changes if is_as_expected else ():
-                        self._writer.apply(change)
-                    self._execute(statements.REVISE, (session_id,))
-            except BaseException:
-                self._writer.ends.clear()
-                raise
-            return is_as_expected
+        with self._appending():
+            is_as_expected = self._writer.last_seq(session_id) == after
+            for change in changes if is_as_expected else ():
+                self._writer.apply(change)
+            self._execute(statements.REVISE, (session_id,))
+        return is_as_expected
+
+    def take_pending(
+        self, token: str, changes: Iterable[Change], *, patience: float | None = None
+    ) -> list[str]:
+        """Apply what waits."""
+        from rekindle.store.pending import take  # noqa: PLC0415 - seldom needed
+
+        with self._appending(patience):
+            return take(self._db, token, changes, self._writer.apply)
+
+    def drop_pending(self, token: str) -> None:
+        """Forget what has waited."""
+        with self.writing():
+            self._execute("delete from pending where token = ?", (token,))
 
     def read(self, session_id: str, *, after: int = 0) -> Iterator[Entry]:
         """Yield entries."""
         key = self._key_of(session_id)
-        start, (_, end) = self._row_with(key, after + 1), places(key)
+        first, end = places(key)
+        start = self._query(statements.ROW_WITH, (first, place(key, after + 1)))[0][0] or first
         while rows := self._query(statements.READ, (start, end, _ROWS_A_READ)):
             for row in rows:
                 with translated(self._path):
@@ -171,8 +181,8 @@ class SqliteStore:
     def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
         """Let `holder` drive a session."""
         key = self._key_of(session_id)
-        with self._writing():
-            return self._leases.claim(key, holder, takeover=takeover)
+        with self.writing():
+            return self._leases.claim(session_id, key, holder, takeover=takeover)
 
     def holder(self, session_id: str) -> Holder | None:
         """Return who drives a session."""
@@ -189,8 +199,8 @@ class SqliteStore:
     def release(self, holder: Holder, session_id: str | None = None) -> None:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
-        with self._writing():
-            self._leases.drop(holder, key)
+        with self.writing():
+            self._leases.drop(holder, key, session_id)
 
     def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
         """Tell how it stands with sessions."""
@@ -202,7 +212,7 @@ class SqliteStore:
         rows = self._query(statements.DELETED_KEYS, (json.dumps(session_ids),))
         # First, because what is not purged yet is tried again.
         self._forget_words(*(session_id for _, session_id in rows))
-        with self._writing():
+        with self.writing():
             for key, session_id in rows:
                 self._clear(key, session_id)
                 self._execute(statements.BLANK, (key,))
@@ -217,9 +227,7 @@ class SqliteStore:
             upkeep.check_nobody_waits_long(self._db, self._leases)
         self._rewrite(tick)
         self._empty_log()
-        if index_path(self._path).exists():
-            with self._index() as index:
-                index.empty_log()
+        self._with_index(lambda index: index.empty_log())
 
     def weigh(self, session_ids: Sequence[str]) -> int:
         """Add up the lines."""
@@ -240,15 +248,13 @@ class SqliteStore:
             steps = upkeep.count_steps(self._db)
         for step in range(steps):
             begun = time.monotonic()
-            with self._writing():
+            with self.writing():
                 upkeep.compact_step(self._db)
             yield (step + 1) / (steps + 1)
             # Whoever waits for the lock looks for it now and then: let them find it free.
             time.sleep(time.monotonic() - begun)
         self._empty_log()
-        if index_path(self._path).exists():
-            with self._index() as index:
-                index.compact()
+        self._with_index(lambda index: index.compact())
         yield 1.0
 
     def _rewrite(self, tick: Callable[[], object]) -> None:
@@ -261,10 +267,13 @@ class SqliteStore:
                 if is_held:
                     self.lock.release()
 
-    def _index(self) -> "Index":
-        from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
+    def _with_index(self, do: "Callable[[Index], object]") -> None:
+        """Do something to the index, if there is one."""
+        if index_path(self._path).exists():
+            from rekindle.store.index import Index  # noqa: PLC0415 - seldom needed
 
-        return Index(self._path)
+            with Index(self._path) as index:
+                do(index)
 
     def _empty_log(self) -> None:
         with self._mutex, translated(self._path):
@@ -276,7 +285,7 @@ class SqliteStore:
 
     def erase(self, session_id: str) -> None:
         """Remove a session."""
-        with self._writing():
+        with self.writing():
             for (key,) in self._execute("select key from session where id = ?", (session_id,)):
                 self._clear(key, session_id)
                 self._execute("delete from session where key = ?", (key,))
@@ -292,10 +301,8 @@ class SqliteStore:
         self._writer.ends.pop(session_id, None)
 
     def _forget_words(self, *session_ids: str) -> None:
-        """Remove sessions from the index, if there is one."""
-        if session_ids and index_path(self._path).exists():
-            with self._index() as index:
-                index.forget(*session_ids)
+        if session_ids:
+            self._with_index(lambda index: index.forget(*session_ids))
 
     def succeed(self, former: Self) -> None:
         """Take the place of one that is closed next: what it has claimed stays claimed."""
@@ -307,11 +314,18 @@ class SqliteStore:
 
     def claims(self) -> dict[str, Holder]:
         """Return the sessions that are driven by way of this very object, and in whose name."""
-        with self._mutex, translated(self._path):
-            return self._leases.held()
+        try:
+            with self._mutex, translated(self._path):
+                return self._leases.held()
+        except StoreDamaged:
+            return self._leases.claimed()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and give up what was claimed by way of this very object."""
+        if self._leases.is_in_use:
+            # Whoever is alive is seen by a lock; but one who has left should not look killed.
+            with suppress(StoreUnavailable), self.writing():
+                self._leases.drop_all()
         with self._mutex, translated(self._path):
             self._leases.close()
             self._db.close()
@@ -333,11 +347,6 @@ class SqliteStore:
             self._lock = FileLock(lock_path(self._path))
         return self._lock
 
-    @property
-    def synchronous(self) -> int:
-        """How far a commit reaches now: 2 waits for the disk, 1 does not."""
-        return self._db.pragma("synchronous")
-
     def _commit(self, changes: Sequence[Change], *, sync: bool, patience: float) -> None:
         self._sync_from_now_on(sync=sync)
         self._db.set_busy_timeout(int(patience * 1000))
@@ -351,7 +360,8 @@ class SqliteStore:
                 self._whereabouts.check()
             first = changes[0] if len(changes) == 1 else None
             if (
-                isinstance(first, Stretch)
+                is_held
+                and isinstance(first, Stretch)
                 and first.kind not in ACTIVITY
                 and first.session_id in self._writer.ends
             ):
@@ -359,8 +369,13 @@ class SqliteStore:
                 self._writer.append(first)
             else:
                 with self._transaction():
+                    if not is_held:
+                        # Whoever sets a damaged store aside has SQLite's lock, too, if it can.
+                        self._whereabouts.check()
                     for change in changes:
                         self._writer.apply(change)
+            if not is_held:
+                self._see_that_it_counts(changes)
         except BaseException:
             self._writer.ends.clear()
             raise
@@ -372,6 +387,13 @@ class SqliteStore:
         if sync is not self._is_synced:
             self._db.pragma("synchronous", "full" if sync else "normal")
             self._is_synced = sync
+
+    def _see_that_it_counts(self, changes: Sequence[Change]) -> None:
+        try:
+            self._whereabouts.check()
+        except StoreUnavailable:
+            self.doubtful = changes, dict(self._writer.ends)
+            raise
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
@@ -386,21 +408,34 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _writing(self) -> Generator[None]:
-        """Hold a transaction that is not on the way of a conversation."""
-        with self._mutex, translated(self._path):
-            is_held = self.lock.acquire(self._patience)
+    def _appending(self, patience: float | None = None) -> Generator[None]:
+        """Hold a synced transaction that appends what is drawn one by one."""
+        with self._mutex:
+            self._writer.ends.clear()
             try:
-                self._whereabouts.check()
-                with self._transaction():
+                self._sync_from_now_on(sync=True)
+                with self.writing(patience):
                     yield
+            except BaseException:
+                self._writer.ends.clear()
+                raise
+
+    @contextmanager
+    def writing(self, patience: float | None = None) -> Generator[Any]:
+        """Hold a transaction that is not on the way of a conversation."""
+        wait = self._patience if patience is None else patience
+        with self._mutex, translated(self._path):
+            self._db.set_busy_timeout(int(wait * 1000))
+            is_held = self.lock.acquire(wait)
+            try:
+                with self._transaction():
+                    self._whereabouts.check()
+                    yield self._db
+                if not is_held:
+                    self._whereabouts.check()
             finally:
                 if is_held:
                     self.lock.release()
-
-    def _last_seq(self, session_id: str) -> int:
-        rows = self._execute(f"{statements.SESSION} where id = ?", (session_id,))
-        return session_in(rows[0]).last_seq if rows else 0
 
     # -- reading ------------------------------------------------------------------------
 
@@ -420,8 +455,3 @@ class SqliteStore:
         if not rows:
             raise SessionNotFound(session_id)
         return rows[0][0]
-
-    def _row_with(self, key: int, seq: int) -> int:
-        """Return the place of the row that holds an entry."""
-        sql = "select max(place) from stretch where place between ? and ?"
-        return self._query(sql, (place(key, 0), place(key, seq)))[0][0] or place(key, 0)

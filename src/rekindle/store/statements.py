@@ -58,14 +58,14 @@ REMEMBER_FORMER = """
 
 TITLE = {
     TitleSource.USER: """
-        update session set user_title = :title, revision = revision + 1 where id = :id
+        update session set user_title = :title, revision = revision + 1 where id = :session_id
     """,
     TitleSource.AGENT: """
-        update session set agent_title = :title, revision = revision + 1 where id = :id
+        update session set agent_title = :title, revision = revision + 1 where id = :session_id
     """,
     TitleSource.PROMPT: """
         update session set prompt_title = iif(:title is null, null, coalesce(prompt_title, :title))
-        where id = :id
+        where id = :session_id
     """,
 }
 
@@ -79,6 +79,9 @@ REVISE_CUT = f"""
 TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
 
 ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
+
+ROW_WITH = "select max(place) from stretch where place between ? and ?"
+"""The row that holds an entry, or the last one before it."""
 
 READ = f"{ROW} where place between ? and ? order by place limit ?"
 
@@ -97,10 +100,11 @@ COPY = """
 """
 
 TALLY = """
-    update session set turns = turns + :turns, messages = messages + :messages where id = :id
+    update session set turns = turns + :turns, messages = messages + :messages
+    where id = :session_id
 """
 
-IMPORT = "update session set origin = :origin where id = :id"
+IMPORT = "update session set origin = :origin where id = :session_id"
 
 IMPORTED = "select id, cwd, deleted_us is not null, origin from session where origin is not null"
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from rekindle.errors import StoreUnavailable
+from rekindle.store.opening import waiting
 
 _BESIDE = ("-wal", "-shm")
 
@@ -22,11 +23,15 @@ class Whereabouts:
     def check(self) -> None:
         """Raise StoreUnavailable if the file is no longer the one that was opened."""
         if _identity(self._path) != self._file:
-            self._remove_leftovers()
+            if waiting(self._path) is None:
+                self._remove_leftovers()
             raise StoreUnavailable(f"the store {self._path} was removed or replaced")
 
     def _remove_leftovers(self) -> None:
-        """Remove what is left of ours: SQLite would take it for the log of whatever comes next."""
+        """Remove what is left of ours: SQLite would take it for the log of whatever comes next.
+
+        Not while the store waits to be saved: much of what can be read of it may be in there.
+        """
         for file, identity in self._beside.items():
             if identity is not None and _identity(file) == identity:
                 file.unlink(missing_ok=True)

@@ -1,9 +1,10 @@
-"""Writing changes into the store on disk. Call inside a transaction."""
+"""Writing changes into the store on disk. Call inside a transaction, or for a single statement."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import (
@@ -21,8 +22,9 @@ from rekindle.model import (
 )
 from rekindle.store import forking, statements
 from rekindle.store.migrations import Database, key_at, place, places
-from rekindle.store.rows import CODEC_LINES, Row, told_by
+from rekindle.store.rows import CODEC_LINES, Row, session_in, told_by
 
+_MOST_ENDS = 1000
 _KEY = "select key from session where id = ?"
 
 
@@ -44,24 +46,18 @@ class Writer:
                 told = told_by(change)
                 if change.agent_session_id is not None:
                     self._execute(statements.REMEMBER_FORMER, told)
-                self._update_or_make(statements.OPEN, told, change.at_us)
+                self._update_or_make(statements.OPEN, told, change)
             case Titled():
-                values = {"id": change.session_id, "title": change.title}
-                self._update_or_make(statements.TITLE[change.source], values, change.at_us)
+                self._update_or_make(statements.TITLE[change.source], asdict(change), change)
             case Tallied():
-                values = {
-                    "id": change.session_id,
-                    "turns": change.turns,
-                    "messages": change.messages,
-                }
-                self._update_or_make(statements.TALLY, values, change.at_us)
+                self._update_or_make(statements.TALLY, asdict(change), change)
             case _:
                 self._apply_seldom(change)
 
     def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Cut) -> None:
         match change:
             case Forked():
-                self._make_fork(change)
+                forking.fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():
                 sql = "update session set deleted_us = ? where id = ?"
                 self._execute(sql, (change.at_us, change.session_id))
@@ -70,8 +66,8 @@ class Writer:
                 self._execute(statements.ARCHIVE, (since_us, since_us, change.session_id))
             case Imported():
                 origin = msgspec.json.encode(change.origin).decode()
-                values = {"id": change.session_id, "origin": origin}
-                self._update_or_make(statements.IMPORT, values, change.at_us)
+                values = {"session_id": change.session_id, "origin": origin}
+                self._update_or_make(statements.IMPORT, values, change)
             case Cut():
                 key = self._key_of(change.session_id)
                 forking.cut(self._db, key, change.until_seq)
@@ -92,22 +88,23 @@ class Writer:
             stretch.data,
         )
         self._append(statements.APPEND, values)
+        if len(self.ends) > _MOST_ENDS:
+            self.ends.clear()
         self.ends[stretch.session_id] = start + stretch.count
         # Only here, because a changed time moves the session in two indexes, and most of
         # what is written is streamed chunks.
         if stretch.kind in ACTIVITY:
             self._execute(statements.USE, (stretch.at_us, key_at(start)))
 
+    def last_seq(self, session_id: str) -> int:
+        """Return the last entry of a session, if there is any."""
+        rows = self._execute(f"{statements.SESSION} where id = ?", (session_id,))
+        return session_in(rows[0]).last_seq if rows else 0
+
     def _find_end(self, stretch: Stretch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
         last = self._execute(statements.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
-
-    def _make_fork(self, forked: Forked) -> None:
-        parent = self._key_of(forked.parent_id)
-        values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
-        self._execute(statements.FORK, values)
-        forking.copy(self._db, parent, self._key_of(forked.session_id), forked.until_seq)
 
     def _key_of(self, session_id: str) -> int:
         rows = self._execute(_KEY, (session_id,))
@@ -122,9 +119,11 @@ class Writer:
             rows = self._execute(_KEY, (session_id,))
         return rows[0][0]
 
-    def _update_or_make(self, sql: str, values: dict[str, Any], at_us: int) -> None:
-        self._key_or_make(values["id"], at_us)
+    def _update_or_make(
+        self, sql: str, values: Mapping[str, Any], change: Opened | Titled | Tallied | Imported
+    ) -> None:
+        self._key_or_make(change.session_id, change.at_us)
         self._execute(sql, values)
 
-    def _execute(self, sql: str, values: Any) -> list[Row]:  # noqa: ANN401 - as apsw takes them
+    def _execute(self, sql: str, values: Sequence[object] | Mapping[str, object]) -> list[Row]:
         return self._db.execute(sql, values).fetchall()

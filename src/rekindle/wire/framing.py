@@ -9,6 +9,8 @@ class LineBuffer:
 
     def __init__(self) -> None:
         self._tail: list[bytes] = []
+        self.pending = 0
+        """How long the line is that has begun."""
 
     def feed(self, data: bytes) -> bytes | None:
         """Take the next bytes of the stream; return the lines they complete, if any.
@@ -18,6 +20,7 @@ class LineBuffer:
         head, newline, tail = data.rpartition(b"\n")
         if not newline:
             self._tail.append(data)
+            self.pending += len(data)
             return None
         if self._tail:
             self._tail.append(head)
@@ -25,10 +28,12 @@ class LineBuffer:
             self._tail.clear()
         if tail:
             self._tail.append(tail)
+        self.pending = len(tail)
         return head
 
     def rest(self) -> bytes:
         """Return what the stream ended with after its last newline."""
         rest = b"".join(self._tail)
         self._tail.clear()
+        self.pending = 0
         return rest

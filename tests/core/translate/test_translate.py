@@ -209,6 +209,8 @@ def test_plans() -> None:
     assert plan_to_v2([], "p")["planId"] == "p"
     assert plan_to_v1(plan) == plan["entries"]
     assert plan_to_v1({"type": "markdown"}) is None
+    urgent = {"type": "items", "entries": [{"content": "y", "priority": "urgent"}]}
+    assert plan_to_v1(urgent) == [{"content": "y", "priority": "medium"}]
     cancelled = {**plan, "entries": [{**entry, "status": "cancelled"}, {"content": "z"}]}
     assert plan_to_v1(cancelled) == [
         {**entry, "_meta": {"rekindle": {"status": "cancelled"}}},

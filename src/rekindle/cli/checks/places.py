@@ -10,9 +10,9 @@ from pathlib import Path, PurePath
 
 from rekindle.cli.checks import SAVE, Finding, Level
 from rekindle.cli.checks.damage import save_what_can_be_read
-from rekindle.store.examining import is_database
-from rekindle.store.location import index_path, usual_path
-from rekindle.store.opening import lock_path, report_path, set_aside
+from rekindle.store.examining import is_begun, is_database
+from rekindle.store.location import index_path, pending_files, usual_path
+from rekindle.store.opening import lock_path, report_path, set_aside, was_emptied
 
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
@@ -34,6 +34,8 @@ def check_store(path: Path, *, is_ours: bool, is_asked_for: bool) -> Iterator[Fi
     facts = {"path": str(path)}
     if is_ours:
         yield Finding(check="store", what=str(path), facts=facts)
+    elif path.is_file() and is_begun(path) and not was_emptied(path):
+        yield Finding(check="store", what=f"nothing is recorded yet: {path}", facts=facts)
     elif path.is_file():
         yield _other_file(path)
     elif path.exists():
@@ -67,6 +69,12 @@ def check_writable(path: Path) -> Iterator[Finding]:
             f"the folder {folder} is read-only: nothing can be recorded",
             f"make it writable, or {_ANOTHER}",
         )
+    elif lock_path(path).is_dir():
+        yield _problem(
+            "access",
+            f"{lock_path(path)} is a folder, where a file should be: nothing can be recorded",
+            "remove it, or move it elsewhere",
+        )
     else:
         yield Finding(check="access", what="can be read and written")
 
@@ -91,7 +99,7 @@ def check_disk(path: Path) -> Iterator[Finding]:
         what=f"{size(free)} free{f' on {kind}' if kind else ''}",
         remedy=""
         if level is Level.OK
-        else "make space: what cannot be recorded is lost when the conversation ends",
+        else "make space: what cannot be written anywhere is lost when the conversation ends",
         facts={"free": free, "fileSystem": kind},
     )
 
@@ -103,8 +111,9 @@ def belongings(path: Path) -> list[Path]:
     """
     usual = [path.parent] if path.parent == usual_path().parent else []
     databases = [Path(f"{it}{end}") for it in (path, index_path(path)) for end in _OF_DATABASE]
-    beside = [it for it in (*databases, lock_path(path), live_folder(path)) if it.exists()]
-    return [*usual, *beside, *tokens(path), *_asides(path)]
+    files = [it for it in (*databases, lock_path(path)) if it.is_file()]
+    live = [it for it in (live_folder(path),) if it.is_dir()]
+    return [*usual, *files, *live, *tokens(path), *pending_files(path), *_asides(path)]
 
 
 def _asides(path: Path) -> list[Path]:
@@ -181,21 +190,27 @@ def size(amount: float) -> str:
 
 
 def _other_file(path: Path) -> Finding:
+    if was_emptied(path):
+        return _damage(path, "is empty, and was not")
     if not path.stat().st_size:
         return _problem("store", f"{path} is empty", f"remove it, or {_ANOTHER}")
     if is_database(path):
         return _problem("store", f"{path} is a database, but no store of Rekindle's", _ANOTHER)
     if lock_path(path).exists():
-        return Finding(
-            check="store",
-            level=Level.PROBLEM,
-            what=f"{path} is damaged at its beginning",
-            remedy=SAVE,
-            mend=partial(save_what_can_be_read, path),
-            is_damage=True,
-        )
+        return _damage(path, "is damaged at its beginning")
     return _problem(
         "store", f"{path} is no store of Rekindle's, or its beginning is damaged", _ANOTHER
+    )
+
+
+def _damage(path: Path, how: str) -> Finding:
+    return Finding(
+        check="store",
+        level=Level.PROBLEM,
+        what=f"{path} {how}",
+        remedy=SAVE,
+        mend=partial(save_what_can_be_read, path),
+        is_damage=True,
     )
 
 

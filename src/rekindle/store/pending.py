@@ -1,0 +1,298 @@
+"""What could not be recorded yet: a file beside the store, which its owner appends to.
+
+As long as the owner lives, it holds the lock of its file; the kernel lets go of it however the
+owner ends. Whoever has the lock then takes in what waits. How much was taken is noted in the store,
+in the same transaction: so each change is recorded once, whoever is killed at whichever moment.
+
+A file begins with a mark; each change then has its length, a checksum, and itself. The last one
+may be torn: then nobody was told of it yet.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+from msgspec import Struct
+
+from rekindle.errors import StoreError, StoreUnavailable
+from rekindle.model import (
+    Archived,
+    Change,
+    Deleted,
+    Forked,
+    Opened,
+    Stretch,
+    Tallied,
+    Titled,
+)
+from rekindle.store.base import Store
+from rekindle.store.filelock import FileLock, is_held
+from rekindle.store.location import pending_files, pending_path
+from rekindle.store.migrations import Database
+from rekindle.store.opening import make_private_file
+
+MARK = b"rekindle pending 1\n"
+
+_HEAD = struct.Struct(">II")
+_PATIENCE = 1.0
+_ATTEMPTS = 3
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_pair = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw]).decode
+_KINDS = (Stretch, Opened, Titled, Tallied, Deleted, Archived, Forked)
+_decode: dict[str, Callable[[Any], Change]] = {
+    kind.__name__: msgspec.msgpack.Decoder(kind).decode for kind in _KINDS
+}
+
+_TAKEN = "select taken from pending where token = ?"
+_REMEMBER = "insert or replace into pending values (?, ?, ?)"
+_PURGED = """
+    select deleted_us from session
+    where id = ? and deleted_us is not null and cwd is null and turns + messages = 0
+"""
+
+
+class Pending:
+    """The file of one who cannot record at the moment. Raises OSError."""
+
+    def __init__(self, store: Path) -> None:
+        self.token = os.urandom(16).hex()
+        self.path = pending_path(store, self.token)
+        self.entries = 0
+        """How many entries wait."""
+        self._lock = self._make()
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self._is_name_synced = False
+        self._end = 0
+        try:
+            self._write(MARK)
+        except OSError:
+            self.remove()
+            raise
+
+    def _make(self) -> FileLock:
+        for _ in range(_ATTEMPTS):
+            make_private_file(self.path)
+            lock = FileLock(self.path)
+            # Whoever saw it before it was locked may have taken it for a dead one's.
+            if lock.acquire(_PATIENCE) and lock.is_of(self.path):
+                return lock
+            lock.close()
+        raise OSError(f"{self.path} is removed as soon as it is made")
+
+    def add(self, changes: Sequence[Change]) -> list[str]:
+        """Append changes, all or none; say what is wrong with those that no store could take."""
+        wrong: list[str] = []
+        records: list[bytes] = []
+        entries = 0
+        for change in changes:
+            try:
+                records.append(_record(change))
+            except (ValueError, OverflowError) as error:
+                wrong.append(repr(error))
+            else:
+                entries += change.count if isinstance(change, Stretch) else 0
+        self._write(b"".join(records))
+        self.entries += entries
+        return wrong
+
+    def _write(self, data: bytes) -> None:
+        left, at = memoryview(data), self._end
+        try:
+            while left:
+                written = os.pwrite(self._fd, left, at)
+                left, at = left[written:], at + written
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._fd, self._end)
+            raise
+        self._end = at
+
+    def sync(self) -> None:
+        """Let what waits outlive a crash of the machine."""
+        os.fsync(self._fd)
+        if not self._is_name_synced:
+            _sync_folder(self.path)
+            self._is_name_synced = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits in it."""
+        return self._end == len(MARK)
+
+    def changes(self) -> Iterator[Change]:
+        """Yield what waits, from the beginning. The file may have lost its name since."""
+        return _changes_in(self._fd, self.path)
+
+    def remove(self) -> None:
+        """Let nothing wait any more."""
+        try:
+            _remove(self.path)
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Leave the file to whoever opens the store next."""
+        os.close(self._fd)
+        self._lock.close()
+
+
+class Left(Struct, frozen=True):
+    """A file in which something waits, as far as it can be read."""
+
+    path: Path
+    is_alive: bool
+    """Whether its owner lives."""
+    entries: int
+    sessions: frozenset[str]
+    why_not: str = ""
+    """Why it cannot be read."""
+
+
+def left(store: Path) -> list[Left]:
+    """Return the files beside a store in which something waits. Nothing is changed."""
+    return [it for it in map(_look_at, pending_files(store)) if it is not None]
+
+
+def take_in(path: Path, store: Store) -> None:
+    """Record what waits in files whose owners have ended. Raises StoreUnavailable.
+
+    Then nobody is to use the store: what is said next would come before what was said before.
+    A file that cannot be read is in nobody's way.
+    """
+    for file in sorted(pending_files(path), key=_time_of):
+        try:
+            _take_in_file(file, store)
+        except StoreUnavailable:
+            raise
+        except (StoreError, OSError):
+            continue
+
+
+def take(
+    db: Database, token: str, changes: Iterable[Change], apply: Callable[[Change], None]
+) -> list[str]:
+    """Do what `Store.take_pending` says. Call inside a transaction."""
+    rows = db.execute(_TAKEN, (token,)).fetchall()
+    taken, at_us = rows[0][0] if rows else 0, 0
+    wrong: list[str] = []
+    purged: dict[str, int] = {}
+    for change in islice(changes, taken, None):
+        taken, at_us, id_ = taken + 1, change.at_us, change.session_id
+        try:
+            if id_ not in purged:
+                found = db.execute(_PURGED, (id_,)).fetchall()
+                purged[id_] = found[0][0] if found else -1
+            if change.at_us > purged[id_]:
+                apply(change)
+        except (apsw.Error, OSError, StoreUnavailable):
+            raise
+        except Exception as error:  # noqa: BLE001 - one that cannot be stored must not keep the rest
+            wrong.append(repr(error))
+    if at_us:
+        db.execute(_REMEMBER, (token, taken, at_us))
+    return wrong
+
+
+# -- files ------------------------------------------------------------------------------
+
+
+def _look_at(file: Path) -> Left | None:
+    try:
+        # The lock first: one whose owner has ended meanwhile is whole.
+        is_alive = is_held(file)
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Left(file, is_alive=False, entries=0, sessions=frozenset(), why_not=str(error))
+    entries, sessions, why_not = 0, set[str](), ""
+    try:
+        for change in _changes_in(fd, file):
+            sessions.add(change.session_id)
+            entries += change.count if isinstance(change, Stretch) else 0
+    except (StoreError, OSError) as error:
+        why_not = str(error)
+    finally:
+        os.close(fd)
+    return Left(file, is_alive, entries, frozenset(sessions), why_not)
+
+
+def _take_in_file(file: Path, store: Store) -> None:
+    lock = FileLock(file)
+    try:
+        if not lock.acquire(0) or not lock.is_of(file):
+            # Its owner lives, or another is at it, or was just before.
+            return
+        token = file.name.rpartition("-")[2]
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            store.take_pending(token, _changes_in(fd, file))
+        finally:
+            os.close(fd)
+        _remove(file)
+    finally:
+        lock.close()
+    with suppress(StoreError):
+        store.drop_pending(token)
+
+
+def _record(change: Change) -> bytes:
+    data = _encode((type(change).__name__, change))
+    return _HEAD.pack(len(data), zlib.crc32(data)) + data
+
+
+def _changes_in(fd: int, path: Path) -> Iterator[Change]:
+    """Yield the changes of a file that are whole. Raises StoreError if it is of another kind."""
+    size = os.fstat(fd).st_size
+    if size < len(MARK):
+        return
+    if os.pread(fd, len(MARK), 0) != MARK:
+        raise StoreError(f"{path} was not written by this Rekindle, nor by an older one")
+    at = len(MARK)
+    while at + _HEAD.size <= size:
+        length, checksum = _HEAD.unpack(os.pread(fd, _HEAD.size, at))
+        at += _HEAD.size
+        # What was only begun when the machine crashed may be nothing but zeros.
+        if not 0 < length <= size - at:
+            return
+        data = os.pread(fd, length, at)
+        at += length
+        if zlib.crc32(data) == checksum:
+            yield _change_in(data, path)
+
+
+def _change_in(data: bytes, path: Path) -> Change:
+    try:
+        kind, fields = _decode_pair(data)
+        return _decode[kind](fields)
+    except (msgspec.DecodeError, KeyError) as error:
+        raise StoreError(f"{path} was written by a newer Rekindle: upgrade this one") from error
+
+
+def _remove(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    # Before it is forgotten how much of it was taken: a crash must not bring it back.
+    _sync_folder(file)
+
+
+def _sync_folder(file: Path) -> None:
+    fd = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _time_of(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
