@@ -38,7 +38,7 @@ def edits_of_patch(patch: str, cwd: str | None) -> Edits:
             hunks = list(_hunks([it for it in lines if not it.startswith("***")]))
             edits.content.extend(change(whole, old, new) for _, old, new in hunks)
         else:
-            text = "\n".join(it[1:] for it in lines if it.startswith("+"))
+            text = _side([it for it in lines if it.startswith("+")], but_for="-")
             edits.content.append(change(whole, None if action == "Add" else "", text))
     return edits
 
@@ -84,15 +84,26 @@ def _hunks(lines: list[str]) -> Iterator[tuple[int | None, str, str]]:
     held: list[str] = []
     for line in [*lines, "@@"]:
         if not line.startswith("@@"):
-            if line[:1] in {" ", "-", "+"}:
+            if line[:1] in {" ", "-", "+", "\\"}:
                 held.append(line)
             continue
         if held:
-            old = "\n".join(it[1:] for it in held if it[0] != "+")
-            new = "\n".join(it[1:] for it in held if it[0] != "-")
-            yield place, old, new
+            yield place, _side(held, but_for="+"), _side(held, but_for="-")
         found = _HUNK.match(line)
         place, held = (max(int(found[1]), 1) if found else None), []
+
+
+def _side(lines: list[str], but_for: str) -> str:
+    """Return one side of a change: lines that end, but for one that is said not to."""
+    text: list[str] = []
+    last = ""
+    for line in lines:
+        if line[0] != "\\":
+            last = line[0]
+            text += [f"{line[1:]}\n"] if last != but_for else []
+        elif text and last != but_for:
+            text[-1] = text[-1].removesuffix("\n")
+    return "".join(text)
 
 
 def _absolute(path: str, cwd: str | None) -> str:
