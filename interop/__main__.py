@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from interop.agents import ACPX, AGENTS, NODE, AgentSpec
+from interop.agents import ACPX, AGENTS, NODE, AgentSpec, agent_named
 from interop.installing import NotInstalled, install
 from interop.isolation import NotIsolated, wrapped
 from interop.outcome import Result
@@ -53,6 +53,7 @@ def _result(spec: AgentSpec) -> Result:
     try:
         for package in (NODE, ACPX, spec.package):
             install(package, _say)
+        _install_successor(spec)
         return _run(spec) or not_run(not_run="the run broke off: see what it printed")
     except NotInstalled as error:
         _say(f"  not installed: {error}")
@@ -60,6 +61,15 @@ def _result(spec: AgentSpec) -> Result:
     except NotIsolated as error:
         _say(f"  not run: {error}")
         return not_run(not_run=str(error))
+
+
+def _install_successor(spec: AgentSpec) -> None:
+    """Have the agent that goes on with the sessions of this one; all else goes without it."""
+    if spec.successor:
+        try:
+            install(agent_named(spec.successor).package, _say)
+        except NotInstalled as error:
+            _say(f"  {spec.successor} is not installed: {error}")
 
 
 def _run(spec: AgentSpec) -> Result | None:

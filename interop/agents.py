@@ -35,6 +35,10 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     """How many seconds to wait between the first kill and the new start."""
     remark: str = ""
     """What is to be known of how it was run."""
+    tool: str = ""
+    """As which `rekindle import` knows the sessions that it writes itself."""
+    successor: str = ""
+    """The agent that goes on with what was imported."""
 
 
 def filled_in(words: str, values: Mapping[str, str]) -> str:
@@ -78,6 +82,8 @@ _OPENCODE = AgentSpec(
 }
 """
     },
+    tool="opencode",
+    successor="codex-acp",
 )
 
 _CODEX = AgentSpec(
@@ -102,6 +108,8 @@ trust_level = "trusted"
 """
     },
     remark=_BY_CHANCE,
+    tool="codex",
+    successor="gemini-cli",
 )
 
 _CLAUDE = AgentSpec(
@@ -119,6 +127,8 @@ _CLAUDE = AgentSpec(
         "DISABLE_AUTOUPDATER": "1",
     },
     remark=_BY_CHANCE,
+    tool="claude",
+    successor="opencode",
 )
 
 _GEMINI = AgentSpec(
@@ -150,6 +160,9 @@ _GEMINI_LATER = structs.replace(
     name="gemini-cli, a minute later",
     pause=61,
     remark="in some runs, it told a part of the session only after it had answered the load",
+    # Here alone, because at once it would not find its own session.
+    tool="gemini",
+    successor="claude-agent-acp",
 )
 
 _PI = AgentSpec(
@@ -192,4 +205,17 @@ _FAST_AGENT = AgentSpec(
     environ={"GENERIC_API_KEY": "none", "GENERIC_BASE_URL": "$URL/v1"},
 )
 
-AGENTS = (_OPENCODE, _CODEX, _CLAUDE, _GEMINI, _GEMINI_LATER, _PI, _FAST_AGENT)
+AGENTS: tuple[AgentSpec, ...] = (
+    _OPENCODE,
+    _CODEX,
+    _CLAUDE,
+    _GEMINI,
+    _GEMINI_LATER,
+    _PI,
+    _FAST_AGENT,
+)
+
+
+def agent_named(name: str) -> AgentSpec:
+    """Return the agent of that name."""
+    return next(spec for spec in AGENTS if spec.name == name)

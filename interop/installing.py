@@ -21,17 +21,21 @@ class NotInstalled(Exception):
 
 def install(package: Package, say: Callable[[str], None]) -> None:
     """Have a package in the cache. Raises NotInstalled."""
-    folder = _folder(package)
-    stamp = folder / ".installed"
-    wanted = json.dumps(package.releases)
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+    if is_installed(package):
         return
     say(f"installing {', '.join(package.releases)}")
+    folder = _folder(package)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for command in _npm(package) if package.registry == "npm" else _pip(package):
         _run(command)
-    stamp.write_text(wanted, encoding="utf-8")
+    _stamp(package).write_text(json.dumps(package.releases), encoding="utf-8")
+
+
+def is_installed(package: Package) -> bool:
+    """Tell whether a package is in the cache, in these releases."""
+    stamp, wanted = _stamp(package), json.dumps(package.releases)
+    return stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted
 
 
 def search_path(*packages: Package) -> str:
@@ -42,6 +46,10 @@ def search_path(*packages: Package) -> str:
 
 def _folder(package: Package) -> Path:
     return CACHE / package.registry.lower() / package.name
+
+
+def _stamp(package: Package) -> Path:
+    return _folder(package) / ".installed"
 
 
 def _programs(package: Package) -> tuple[str, ...]:

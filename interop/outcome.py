@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from interop.comparing import Difference
+
 Form = Literal["bare", "v1", "v2"]
 
 FORMS: tuple[Form, ...] = ("bare", "v1", "v2")
@@ -28,6 +30,23 @@ ACPX_STEPS = {
     "killed again": "the same once more",
     "one session": "all of it in one session",
 }
+IMPORT_STEPS = {
+    "live": "a session by the tool alone",
+    "import": "imported: one found, one new",
+    "again": "once more: unchanged",
+    "list": "listed by its folder, with the tool's name",
+    "load v1": "load tells what was seen live, v1 client",
+    "load v2": "the same, v2 client",
+    "stranger": "an agent without sessions knows of it",
+    "other": "the agent of another tool goes on with it",
+    "own": "the tool's own agent goes on with it",
+    "after own": "imported after that: nothing new",
+}
+"""In an order in which the tool's own files do not change before the last two."""
+
+
+class Wrong(Exception):
+    """What a step brought about is not what it should."""
 
 
 class Outcome(Struct, frozen=True):
@@ -35,6 +54,13 @@ class Outcome(Struct, frozen=True):
 
     status: Literal["ok", "not offered", "failed", "not reached"]
     remark: str = ""
+
+
+class Explained(Struct, frozen=True):
+    """A difference between what was seen live and what was imported, and why there is one."""
+
+    difference: Difference
+    reason: str
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -47,10 +73,20 @@ class Result(Struct, frozen=True, kw_only=True):
     not_run: str = ""
     forms: dict[Form, dict[str, Outcome]] = {}
     acpx: dict[str, Outcome] = {}
+    imports: dict[str, Outcome] = {}
+    """If the sessions of that tool can be imported."""
+    differences: tuple[Explained, ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
         """Whether all went well behind Rekindle; of bare agents, nothing is expected."""
         behind = [self.forms.get(form, {}) for form in FORMS if form != "bare"]
-        outcomes = [it.status for steps in (*behind, self.acpx) for it in steps.values()]
+        outcomes = [
+            it.status for steps in (*behind, self.acpx, self.imports) for it in steps.values()
+        ]
         return not self.not_run and bool(outcomes) and set(outcomes) == {"ok"}
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, in a line."""
+    return " ".join((str(error) or type(error).__name__).split())[:300]

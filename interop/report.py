@@ -1,13 +1,13 @@
 """Writes docs/interop.md from the results."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from interop.agents import ACPX, AGENTS
 from interop.outcome import ACPX_STEPS, FORMS, STEPS, Form, Outcome, Result
+from interop.report_of_imports import imports
+from interop.tables import Notes, release, table
 from rekindle import __version__
 
-_MARKS = {"ok": "✓", "not offered": "not offered", "failed": "✗", "not reached": "—"}
 _TITLES: dict[Form, str] = {
     "bare": "bare",
     "v1": "behind Rekindle, v1 client",
@@ -29,7 +29,6 @@ _TOLD = {
     "fork memory": "in a fork",
 }
 _BEGIN, _END = "<!-- interop: written by make interop -->", "<!-- /interop -->"
-_MEANS = {"native": "by itself", "told": "told"}
 
 _HEAD = """\
 # Real agents, bare and behind Rekindle
@@ -65,14 +64,14 @@ def compose(results: Sequence[Result]) -> str:
     """Return the document."""
     parts = [_HEAD.format(version=__version__), _summary(results)]
     parts += [_agent(result) for result in results]
-    parts.append(_acpx(results))
+    parts += [_acpx(results), imports(results)]
     return "\n".join(parts)
 
 
 def short(results: Sequence[Result]) -> str:
     """Return the table for README: what each agent lacks bare, and has behind Rekindle."""
-    rows = [(_release(it), _lacks(it), _has(it)) for it in results]
-    return _table(("agent", "bare, it lacks", "behind Rekindle"), rows)
+    rows = [(release(it), _lacks(it), _has(it)) for it in results]
+    return table(("agent", "bare, it lacks", "behind Rekindle"), rows)
 
 
 def in_readme(readme: str, results: Sequence[Result]) -> str:
@@ -86,13 +85,6 @@ def in_readme(readme: str, results: Sequence[Result]) -> str:
 
 def _summary(results: Sequence[Result]) -> str:
     return "\n".join(["## In short", "", short(results), ""])
-
-
-def _release(result: Result) -> str:
-    """Return the agent's name and version."""
-    name, _, more = result.agent.partition(",")
-    version = re.split("@|==", result.releases[0])[-1]
-    return f"{name} {version}{',' * bool(more)}{more}"
 
 
 def _lacks(result: Result) -> str:
@@ -116,7 +108,11 @@ def _has(result: Result) -> str:
     failing = dict.fromkeys(
         _step(step) for steps in behind for step, it in steps.items() if it.status != "ok"
     )
-    return f"all but {', '.join(failing) or 'what acpx needs'}"
+    others = {"what acpx needs": result.acpx, "what is imported from it": result.imports}
+    failing |= dict.fromkeys(
+        words for words, steps in others.items() if any(it.status != "ok" for it in steps.values())
+    )
+    return f"all but {', '.join(failing)}"
 
 
 def _step(step: str) -> str:
@@ -135,17 +131,17 @@ def _agent(result: Result) -> str:
     lines.append("")
     if result.not_run:
         return "\n".join([*lines, f"**Not run**: {result.not_run}.", ""])
-    notes = _Notes()
+    notes = Notes()
     rows = [
         (STEPS[step], *(notes.cell(result.forms.get(form, {}).get(step)) for form in FORMS))
         for step in STEPS
     ]
-    lines.append(_table(("", *(_TITLES[form] for form in FORMS)), rows))
+    lines.append(table(("", *(_TITLES[form] for form in FORMS)), rows))
     return "\n".join([*lines, "", *notes.lines])
 
 
 def _acpx(results: Sequence[Result]) -> str:
-    notes = _Notes()
+    notes = Notes()
     ran = [it for it in results if it.acpx]
     rows = [
         (it.agent, *(notes.cell(it.acpx.get(step, Outcome("not reached"))) for step in ACPX_STEPS))
@@ -153,31 +149,4 @@ def _acpx(results: Sequence[Result]) -> str:
     ]
     release = ", ".join(f"`{it}`" for it in ACPX.releases)
     head = _OF_ACPX.format(release=release)
-    return "\n".join([head, _table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
-
-
-class _Notes:
-    """Cells of a table, and the notes below it."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def cell(self, outcome: Outcome | None) -> str:
-        if outcome is None:
-            return "—"
-        mark = _MARKS[outcome.status]
-        if outcome.status != "failed":
-            means = _MEANS.get(outcome.remark)
-            return f"{mark} {means}" if means else mark
-        number = self._numbers.setdefault(outcome.remark, len(self._numbers) + 1)
-        return f"{mark} ({number})"
-
-    @property
-    def lines(self) -> list[str]:
-        notes = [f"{number}. {remark}" for remark, number in self._numbers.items()]
-        return [*notes, ""] if notes else []
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join([head, table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])

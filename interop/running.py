@@ -7,15 +7,16 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from interop.acpx import Acpx
-from interop.agents import AGENTS, AgentSpec
-from interop.installing import CACHE
+from interop.agents import AgentSpec, agent_named
+from interop.importing import Importing
+from interop.installing import CACHE, is_installed
 from interop.isolation import check_isolation
 from interop.killing import adopt_orphans, kill_descendants
 from interop.model.server import serving
@@ -40,12 +41,16 @@ def run_agent(spec: AgentSpec, say: Say) -> Result:
         forms[form] = scenario.outcomes
         says = scenario.says or says
     say(f"  {spec.name}, behind Rekindle, acpx")
+    acpx = _run_acpx(spec, say)
+    imports = _run_import(spec, say) if spec.tool else None
     return Result(
         agent=spec.name,
         releases=spec.package.releases,
         says=says,
         forms=forms,
-        acpx=_run_acpx(spec, say),
+        acpx=acpx,
+        imports=imports.outcomes if imports is not None else {},
+        differences=tuple(imports.explained) if imports is not None else (),
     )
 
 
@@ -79,16 +84,42 @@ def _run_acpx(spec: AgentSpec, say: Say) -> dict[str, Outcome]:
     return acpx.outcomes
 
 
+def _run_import(spec: AgentSpec, say: Say) -> Importing:
+    say(f"  {spec.name}, imported from")
+    with _model(spec, "import") as (url, log), ExitStack() as places:
+        # The last one is where we are then.
+        successor = agent_named(spec.successor)
+        is_there = is_installed(successor.package)
+        other = places.enter_context(prepared(successor, url)) if is_there else None
+        place = places.enter_context(prepared(spec, url))
+        start = partial(
+            connect, on_permission=Question.allow, on_stderr=log, on_notice=log, grace=_GRACE
+        )
+        importing = Importing(spec.tool, place, start, say)
+        try:
+            importing.run(other, spec.pause)
+        finally:
+            kill_descendants()
+    return importing
+
+
 @contextmanager
 def _ready(spec: AgentSpec, form: str) -> Generator[tuple[Place, Say], None, None]:
     """Serve the model and prepare the place, with a log of what is said besides."""
+    with _model(spec, form) as (url, log), prepared(spec, url) as place:
+        yield place, log
+
+
+@contextmanager
+def _model(spec: AgentSpec, form: str) -> Generator[tuple[str, Say], None, None]:
+    """Serve the model, and log what is said besides."""
     logs = CACHE / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     path = logs / f"{spec.name.replace(' ', '-')}-{form}.log"
     with path.open("w", encoding="utf-8", buffering=1) as file:
         log = partial(_log, file.write)
-        with serving(log) as url, prepared(spec, url) as place:
-            yield place, log
+        with serving(log) as url:
+            yield url, log
 
 
 def _log(write: Callable[[str], object], line: str) -> None:
@@ -102,9 +133,8 @@ def main() -> None:
     adopt_orphans()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    spec = next(spec for spec in AGENTS if spec.name == name)
     try:
-        outcome = run_agent(spec, partial(print, flush=True))
+        outcome = run_agent(agent_named(name), partial(print, flush=True))
     finally:
         kill_descendants()
     Path(result).write_bytes(msgspec.json.encode(outcome))

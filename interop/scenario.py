@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from interop.killing import kill_descendants
 from interop.model import mind
-from interop.outcome import STEPS, Outcome
+from interop.outcome import STEPS, Outcome, Wrong, reason
 from rekindle.client import Agent, Message, NotOffered, RekindleError, Role, Said, Session, ToolCall
 
 T = TypeVar("T")
@@ -25,10 +25,6 @@ _UNTIL_NOTICED = 1
 _WORD = "kingfisher"
 _CUT_OFF = "mike"
 _TASK = re.compile(r"\[task (\w+)\]")
-
-
-class Wrong(Exception):
-    """What a step brought about is not what it should."""
 
 
 class Scenario:
@@ -75,7 +71,7 @@ class Scenario:
                 await live(agent)
                 kill_descendants()
         except RekindleError as error:
-            self._note_down(first, Outcome("failed", f"did not start: {_reason(error)}"))
+            self._note_down(first, Outcome("failed", f"did not start: {reason(error)}"))
 
     # -- the three lives of the agent ---------------------------------------------------
 
@@ -256,7 +252,7 @@ class Scenario:
         except TimeoutError:
             outcome = Outcome("failed", f"no answer within {_PATIENCE} s")
         except (RekindleError, Wrong) as error:
-            outcome = Outcome("failed", _reason(error))
+            outcome = Outcome("failed", reason(error))
         else:
             outcome = Outcome("ok", remark if isinstance(remark, str) else "")
         self._note_down(step, outcome)
@@ -267,13 +263,9 @@ class Scenario:
             async with asyncio.timeout(_PATIENCE):
                 got.append(await attempt())
         except (RekindleError, TimeoutError) as error:
-            self._say(f"    (load again: {_reason(error)})")
+            self._say(f"    (load again: {reason(error)})")
 
     def _note_down(self, step: str, outcome: Outcome) -> None:
         self.outcomes[step] = outcome
         remark = f": {outcome.remark}" if outcome.remark else ""
         self._say(f"    {STEPS[step]}: {outcome.status}{remark}")
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join((str(error) or type(error).__name__).split())[:300]

@@ -11,6 +11,13 @@ from rekindle.wire.envelope import rows, table, text
 Json = dict[str, Any]
 
 _USAGE = {"input_tokens": 100, "output_tokens": 10}
+_SIGNATURE = "c2lnbmVk"
+_EMPTY: dict[str, Json] = {
+    "thinking": {"thinking": "", "signature": ""},
+    "text": {"text": ""},
+    "tool_use": {"input": {}},
+}
+"""Of a block that a stream has begun."""
 
 
 class Anthropic:
@@ -28,7 +35,8 @@ class Anthropic:
 
     def whole(self, reply: Reply, shown: Shown) -> Json:
         """Return an answer in one piece."""
-        return {**_head(shown), "content": [_block(reply, shown)], "stop_reason": _reason(reply)}
+        content = [block for block, _ in _blocks(reply, shown)]
+        return {**_head(shown), "content": content, "stop_reason": _reason(reply)}
 
     def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
         """Yield an answer as events."""
@@ -37,12 +45,12 @@ class Anthropic:
 
     def _events(self, reply: Reply, shown: Shown) -> Iterator[Json]:
         yield {"type": "message_start", "message": _head(shown)}
-        begun = _block(reply, shown)
-        begun |= {"input": {}} if isinstance(reply, Call) else {"text": ""}
-        yield {"type": "content_block_start", "index": 0, "content_block": begun}
-        for delta in _deltas(reply):
-            yield {"type": "content_block_delta", "index": 0, "delta": delta}
-        yield {"type": "content_block_stop", "index": 0}
+        for index, (block, deltas) in enumerate(_blocks(reply, shown)):
+            begun = block | _EMPTY[block["type"]]
+            yield {"type": "content_block_start", "index": index, "content_block": begun}
+            for delta in deltas:
+                yield {"type": "content_block_delta", "index": index, "delta": delta}
+            yield {"type": "content_block_stop", "index": index}
         end = {"stop_reason": _reason(reply), "stop_sequence": None}
         yield {"type": "message_delta", "delta": end, "usage": _USAGE}
         yield {"type": "message_stop"}
@@ -79,19 +87,20 @@ def _words(blocks: list[Any]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _block(reply: Reply, shown: Shown) -> Json:
+def _blocks(reply: Reply, shown: Shown) -> Iterator[tuple[Json, list[Json]]]:
+    """Yield the blocks of an answer, each with the pieces that it comes in."""
+    if reply.thought:
+        thinking = {"type": "thinking", "thinking": reply.thought, "signature": _SIGNATURE}
+        pieces = [{"type": "thinking_delta", "thinking": half} for half in halves(reply.thought)]
+        yield thinking, [*pieces, {"type": "signature_delta", "signature": _SIGNATURE}]
     if isinstance(reply, Call):
         call_id = f"toolu_{number(shown)}"
-        return {"type": "tool_use", "id": call_id, "name": reply.name, "input": reply.arguments}
-    return {"type": "text", "text": reply.text}
-
-
-def _deltas(reply: Reply) -> Iterator[Json]:
-    if isinstance(reply, Call):
-        yield {"type": "input_json_delta", "partial_json": json.dumps(reply.arguments)}
-        return
-    for half in halves(reply.text):
-        yield {"type": "text_delta", "text": half}
+        call = {"type": "tool_use", "id": call_id, "name": reply.name, "input": reply.arguments}
+        arguments = json.dumps(reply.arguments)
+        yield call, [{"type": "input_json_delta", "partial_json": arguments}]
+    else:
+        pieces = [{"type": "text_delta", "text": half} for half in halves(reply.text)]
+        yield {"type": "text", "text": reply.text}, pieces
 
 
 def _reason(reply: Reply) -> str:

@@ -36,6 +36,8 @@ class Words(Struct, frozen=True):
 
     text: str
     hangs: bool = False
+    thought: str = ""
+    """What it thinks before."""
 
 
 class Call(Struct, frozen=True):
@@ -43,6 +45,7 @@ class Call(Struct, frozen=True):
 
     name: str
     arguments: Json
+    thought: str = ""
 
 
 Reply = Words | Call

@@ -35,11 +35,13 @@ class Gemini:
     def whole(self, reply: Reply, shown: Shown) -> Json:
         """Return an answer in one piece."""
         del shown
-        return _chunk([_part(reply)], is_last=True)
+        return _chunk([*_thoughts(reply), _part(reply)], is_last=True)
 
     def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
         """Yield an answer as events."""
         del shown
+        for thought in _thoughts(reply):
+            yield None, _chunk([thought], is_last=False)
         if isinstance(reply, Call):
             yield None, _chunk([_part(reply)], is_last=True)
             return
@@ -61,6 +63,10 @@ def _said(content: Json) -> Iterator[Said]:
     if len(results) < len(parts):
         words = "\n".join(text(part.get("text")) or "" for part in parts)
         yield Said("model" if content.get("role") == "model" else "user", words)
+
+
+def _thoughts(reply: Reply) -> list[Json]:
+    return [{"text": reply.thought, "thought": True}] if reply.thought else []
 
 
 def _part(reply: Reply) -> Json:

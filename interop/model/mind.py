@@ -2,24 +2,30 @@
 
 Tasks are named in prompts as `[task alpha]`. The report says how many earlier messages of the
 user there were, which tasks it has heard of, and the word that stands in the note that a tool
-was to read. So whether an agent remembers is read from here, and not from what it claims.
+was to read. So whether an agent remembers is read from here, and not from what it claims. A task
+may also want the note to be changed, and to be thought over.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from interop.model.conversation import Call, Reply, Said, Shown, Tool, Words
 from rekindle.wire.envelope import rows, table, text
 
 Json = dict[str, Any]
+Values = dict[tuple[str, ...], str]
+"""What a tool is to be told, by the names that tools have for it."""
 
 _TASK = re.compile(r"\[task (\w+)\]")
 _WORD = re.compile(r"the word of the note is (\w+)", re.IGNORECASE)
 _SLOWLY = "Take your time, please."
 _FILE = re.compile(r"read the file (\S+?\.txt)")
+_CHANGE = re.compile(r"put (\w+) in the place of (\w+) in the file (\S+?\.txt)")
+_THINKING = "Think it over."
+THOUGHT = "**A note**\n\nOne word of it matters."
 _REPORT = re.compile(
     r"I was shown (\d+) earlier user messages?, know of the tasks \(([\w, ]*)\), "
     r"and (?:the word of the note is (\w+)|have seen no note)"
@@ -31,8 +37,20 @@ _READING = (
     "read", "Read", "read_file", "read_text_file",
     "exec_command", "shell_command", "shell", "execute", "bash", "Bash",
 )  # fmt: skip
-_PATHS = frozenset({"path", "filePath", "file_path", "absolute_path"})
-_COMMANDS = frozenset({"command", "cmd"})
+_CHANGING = ("edit", "Edit", "replace", "exec_command", "shell_command", "shell")
+_PATHS = ("path", "filePath", "file_path", "absolute_path")
+_COMMANDS = ("command", "cmd")
+_OLD, _NEW = ("oldString", "old_string"), ("newString", "new_string")
+_PATCH = """\
+apply_patch <<'EOF'
+*** Begin Patch
+*** Update File: {path}
+@@
+-{old}
++{new}
+*** End Patch
+EOF
+"""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -56,25 +74,28 @@ def task(name: str, reading: str | None = None) -> str:
     return f"[task {name}] " + (f"Please read the file {reading}" if reading else "Go on, please.")
 
 
+def change_task(name: str, path: str, old: str, new: str) -> str:
+    """Return a prompt to have a word of a note changed, after some thinking."""
+    return f"[task {name}] {_THINKING} Then put {new} in the place of {old} in the file {path}"
+
+
 def slow_task(name: str) -> str:
     """Return a prompt to which the answer begins, but never ends."""
     return f"[task {name}] {_SLOWLY}"
 
 
 def reply_to(shown: Shown) -> Reply:
-    """Call a tool if the last task wants a file to be read and none was; else report."""
+    """Call a tool if the last task wants one to be called and none was; else report."""
     turn = _last_turn(shown.said)
-    asked = shown.said[turn].text if turn is not None else ""
     if turn is None or not shown.tools:
         # Agents ask for titles and summaries, and offer no tools for that.
         return Words(_TITLE)
-    tasks = list(_TASK.finditer(asked))
-    wanted = _FILE.search(asked, tasks[-1].start())
+    *_, last = _TASK.finditer(shown.said[turn].text)
+    asked = shown.said[turn].text[last.start() :]
     has_called = any(it.role == "tool" for it in shown.said[turn:])
-    if wanted is not None and not has_called:
-        return _reading(shown.tools, wanted[1])
-    hangs = _SLOWLY in asked[tasks[-1].start() :]
-    return Words(_report(shown.said, turn, tasks[-1][1]), hangs=hangs)
+    call = None if has_called else _call(asked, shown.tools)
+    reply = call or Words(_report(shown.said, turn, last[1]), hangs=_SLOWLY in asked)
+    return structs.replace(reply, thought=THOUGHT) if _THINKING in asked else reply
 
 
 def read_report(words: str) -> Report | None:
@@ -106,29 +127,40 @@ def _report(said: tuple[Said, ...], turn: int, current: str) -> str:
     )
 
 
-def _reading(tools: Iterable[Tool], path: str) -> Reply:
+def _call(asked: str, tools: Iterable[Tool]) -> Reply | None:
+    """Return the call that a task wants, if it wants one."""
+    if found := _FILE.search(asked):
+        path = found[1]
+        return _calling(tools, _READING, {_PATHS: path, _COMMANDS: f"cat {path}"})
+    if found := _CHANGE.search(asked):
+        new, old, path = found.groups()
+        patch = _PATCH.format(path=path, old=note(old).strip(), new=note(new).strip())
+        return _calling(tools, _CHANGING, {_PATHS: path, _COMMANDS: patch, _OLD: old, _NEW: new})
+    return None
+
+
+def _calling(tools: Iterable[Tool], best_first: Iterable[str], values: Values) -> Reply:
     offered = {tool.name: tool for tool in tools}
-    tool = next((offered[name] for name in _READING if name in offered), None)
+    tool = next((offered[name] for name in best_first if name in offered), None)
     if tool is None:
-        return Words(f"No tool that I know of reads files: there are {', '.join(offered)}.")
-    return Call(tool.name, _arguments(tool.schema, path))
+        return Words(f"No tool that I know of does that: there are {', '.join(offered)}.")
+    return Call(tool.name, _arguments(tool.schema, values))
 
 
-def _arguments(schema: Json, path: str) -> Json:
-    """Fill in what the tool must be given, and whatever names the file."""
+def _arguments(schema: Json, values: Values) -> Json:
+    """Fill in what the tool must be given, and whatever is known by its name."""
+    known = {name: value for names, value in values.items() for name in names}
     properties = table(schema.get("properties"))
     required = set(map(str, rows(schema.get("required"))))
     return {
-        name: _argument(name, table(kind), path)
+        name: _argument(known.get(name), name, text(table(kind).get("type")))
         for name, kind in properties.items()
-        if name in required | _PATHS | _COMMANDS
+        if name in required | known.keys()
     }
 
 
-def _argument(name: str, kind: Json, path: str) -> object:
-    if name in _PATHS:
-        return path
-    if name in _COMMANDS:
-        return ["cat", path] if text(kind.get("type")) == "array" else f"cat {path}"
+def _argument(known: str | None, name: str, kind: str | None) -> object:
+    if known is not None:
+        return known.split(" ") if name in _COMMANDS and kind == "array" else known
     usual: dict[str | None, object] = {"boolean": False, "integer": 1, "number": 1, "array": []}
-    return usual.get(text(kind.get("type")), "to read the note")
+    return usual.get(kind, "as the user wants it")

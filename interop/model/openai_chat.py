@@ -58,11 +58,12 @@ def _words(content: object) -> str:
 
 
 def _content(reply: Reply, shown: Shown) -> Json:
+    thought = {"reasoning_content": reply.thought} if reply.thought else {}
     if not isinstance(reply, Call):
-        return {"content": reply.text}
+        return {"content": reply.text, **thought}
     function = {"name": reply.name, "arguments": json.dumps(reply.arguments)}
     call = {"index": 0, "id": f"call_{number(shown)}", "type": "function", "function": function}
-    return {"content": None, "tool_calls": [call]}
+    return {"content": None, "tool_calls": [call], **thought}
 
 
 def _deltas(reply: Reply, shown: Shown) -> Iterator[Json]:
@@ -70,6 +71,8 @@ def _deltas(reply: Reply, shown: Shown) -> Iterator[Json]:
         yield {"role": "assistant", **_content(reply, shown)}
         return
     first, second = halves(reply.text)
+    if reply.thought:
+        yield {"role": "assistant", "reasoning_content": reply.thought}
     yield {"role": "assistant", "content": first}
     yield {"content": second}
 

@@ -41,7 +41,7 @@ class OpenaiResponses:
 
     def whole(self, reply: Reply, shown: Shown) -> Json:
         """Return an answer in one piece."""
-        return _response(shown, "completed", [_item(reply, shown)])
+        return _response(shown, "completed", [*_thoughts(reply, shown), _item(reply, shown)])
 
     def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
         """Yield an answer as events, numbered."""
@@ -49,12 +49,15 @@ class OpenaiResponses:
             yield event["type"], {**event, "sequence_number": seq}
 
     def _events(self, reply: Reply, shown: Shown) -> Iterator[Json]:
-        whole = _item(reply, shown)
+        thoughts = _thoughts(reply, shown)
+        whole, place = _item(reply, shown), len(thoughts)
         begun = {**whole, "status": "in_progress"}
         begun |= {"arguments": ""} if isinstance(reply, Call) else {"content": []}
         yield {"type": "response.created", "response": _response(shown, "in_progress", [])}
-        yield {"type": "response.output_item.added", "output_index": 0, "item": begun}
-        where = {"item_id": whole["id"], "output_index": 0}
+        for thought in thoughts:
+            yield from _thinking(thought)
+        yield {"type": "response.output_item.added", "output_index": place, "item": begun}
+        where = {"item_id": whole["id"], "output_index": place}
         if isinstance(reply, Call):
             words = {"arguments": whole["arguments"]}
             what = "response.function_call_arguments"
@@ -69,8 +72,9 @@ class OpenaiResponses:
                 yield {"type": "response.output_text.delta", **where, "delta": half}
             yield {"type": "response.output_text.done", **where, "text": reply.text}
             yield {"type": "response.content_part.done", **where, "part": part}
-        yield {"type": "response.output_item.done", "output_index": 0, "item": whole}
-        yield {"type": "response.completed", "response": _response(shown, "completed", [whole])}
+        yield {"type": "response.output_item.done", "output_index": place, "item": whole}
+        output = [*thoughts, whole]
+        yield {"type": "response.completed", "response": _response(shown, "completed", output)}
 
 
 def _said(item: Json) -> Said | None:
@@ -83,6 +87,25 @@ def _said(item: Json) -> Said | None:
 def _words(content: object) -> str:
     parts = (text(table(part).get("text")) for part in rows(content))
     return text(content) or "\n".join(part for part in parts if part)
+
+
+def _thoughts(reply: Reply, shown: Shown) -> list[Json]:
+    summary = [{"type": "summary_text", "text": reply.thought}]
+    item = {"type": "reasoning", "id": f"rs_{number(shown)}", "summary": summary}
+    return [item] if reply.thought else []
+
+
+def _thinking(item: Json) -> Iterator[Json]:
+    part = item["summary"][0]
+    where = {"item_id": item["id"], "output_index": 0, "summary_index": 0}
+    what = "response.reasoning_summary"
+    yield {"type": "response.output_item.added", "output_index": 0, "item": {**item, "summary": []}}
+    yield {"type": f"{what}_part.added", **where, "part": {**part, "text": ""}}
+    for half in halves(part["text"]):
+        yield {"type": f"{what}_text.delta", **where, "delta": half}
+    yield {"type": f"{what}_text.done", **where, "text": part["text"]}
+    yield {"type": f"{what}_part.done", **where, "part": part}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
 
 
 def _item(reply: Reply, shown: Shown) -> Json:

@@ -7,6 +7,7 @@ import pytest
 
 from interop.model import mind
 from interop.model.conversation import Call, Said, Shown, Tool, Words
+from interop.model.dialect import halves
 from interop.model.server import serving
 
 READ = Tool("read", {"properties": {"path": {"type": "string"}}, "required": ["path"]})
@@ -27,7 +28,36 @@ def test_a_tool_gets_a_command_in_the_form_it_wants() -> None:
     schema = {"properties": {"command": {"type": "array"}, "why": {"type": "string"}}}
     shell = Tool("shell", {**schema, "required": ["command", "why"]})
     reply = mind.reply_to(shown(Said("user", mind.task("alpha", FILE)), tools=(shell,)))
-    assert reply == Call("shell", {"command": ["cat", FILE], "why": "to read the note"})
+    assert reply == Call("shell", {"command": ["cat", FILE], "why": "as the user wants it"})
+
+
+EDIT = Tool(
+    "Edit",
+    {
+        "properties": {"file_path": {}, "old_string": {}, "new_string": {}, "replace_all": {}},
+        "required": ["file_path", "old_string", "new_string"],
+    },
+)
+
+
+def test_a_task_that_wants_a_change_is_thought_over_and_leads_to_one() -> None:
+    asked = Said("user", mind.change_task("alpha", FILE, "heron", "osprey"))
+    arguments = {"file_path": FILE, "old_string": "heron", "new_string": "osprey"}
+    reply = mind.reply_to(shown(asked, tools=(READ, EDIT)))
+    assert reply == Call("Edit", arguments, thought=mind.THOUGHT)
+    reply = mind.reply_to(shown(asked, Said("tool", "Done."), tools=(READ, EDIT)))
+    assert isinstance(reply, Words)
+    assert reply.thought == mind.THOUGHT
+
+
+def test_where_there_is_but_a_shell_a_change_is_a_patch() -> None:
+    shell = Tool("exec_command", {"properties": {"cmd": {"type": "string"}}, "required": ["cmd"]})
+    asked = Said("user", mind.change_task("alpha", FILE, "heron", "osprey"))
+    reply = mind.reply_to(shown(asked, tools=(shell,)))
+    assert isinstance(reply, Call)
+    patch = reply.arguments["cmd"]
+    assert f"*** Update File: {FILE}\n@@\n-The word of the note is heron." in patch
+    assert "\n+The word of the note is osprey.\n" in patch
 
 
 def test_the_report_tells_of_messages_tasks_and_the_note() -> None:
@@ -144,6 +174,24 @@ def test_every_dialect_streams_what_it_says_in_pieces(path: str) -> None:
     assert len(events) > 1
     assert "I was shown 1 earlier user message" in said
     assert not any("heron" in line and "I was shown" in line for line in lines[:2])
+
+
+def thinking(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request whose last task is to be thought over, and has been seen to."""
+    words = json.dumps(mind.task("bravo"))
+    task = json.dumps(f"{mind.task('bravo')} Think it over.")
+    return json.loads(json.dumps(body).replace(words, task))
+
+
+@pytest.mark.parametrize("path", {**DIALECTS, **STREAMS})
+def test_every_dialect_tells_thoughts(path: str) -> None:
+    body = {**DIALECTS, **STREAMS}[path]
+    with serving(lambda _: None) as url:
+        plain = post(url, path, {**body, "stream": path in STREAMS})
+        thoughtful = post(url, path, {**thinking(body), "stream": path in STREAMS})
+    for half in halves(mind.THOUGHT):
+        assert json.dumps(half)[1:-1] not in plain
+        assert json.dumps(half)[1:-1] in thoughtful
 
 
 def test_what_the_model_does_not_know_is_not_found() -> None:

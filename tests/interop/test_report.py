@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from interop.agents import AGENTS
-from interop.outcome import ACPX_STEPS, STEPS, Outcome, Result
+from interop.comparing import Difference
+from interop.outcome import ACPX_STEPS, IMPORT_STEPS, STEPS, Explained, Outcome, Result
 from interop.report import compose, in_readme, short
 
 SPEC = AGENTS[0]
@@ -41,6 +42,33 @@ def test_what_was_not_installed_is_no_pass() -> None:
     refused = result(not_run="not installed: no matching version", acpx={})
     assert not refused.is_as_expected
     assert "**Not run**: not installed: no matching version." in compose([refused])
+
+
+IMPORTED = dict.fromkeys(IMPORT_STEPS, Outcome("ok")) | {"other": Outcome("ok", "told")}
+
+
+def test_what_was_imported_is_told_with_what_differs_and_why() -> None:
+    why = Explained(Difference("what a call shows", "", "```\na|b\n```"), "it is so")
+    whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=IMPORTED, differences=(why,))
+    assert whole.is_as_expected
+    document = compose([whole])
+    assert f"| the agent of another tool goes on with it | ✓ told: {SPEC.successor} |" in document
+    row = f"| {SPEC.tool} | what a call shows | — | `` ```⏎a\\|b⏎``` `` | it is so |"
+    assert row in document
+
+
+def test_a_failure_of_an_import_is_not_as_expected() -> None:
+    failing = {**IMPORTED, "load v2": Outcome("failed", "a thought is missing")}
+    whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=failing)
+    assert not whole.is_as_expected
+    assert "all but what is imported from it" in short([whole])
+    assert "| the same, v2 client | ✗ (1) |" in compose([whole])
+    assert "\n1. a thought is missing\n" in compose([whole])
+
+
+def test_what_was_not_run_is_not_imported_either() -> None:
+    refused = result(not_run="not installed: no matching version", acpx={})
+    assert f"**{SPEC.name} was not run**: not installed: no matching" in compose([refused])
 
 
 def test_readme_has_the_table_and_keeps_the_rest() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from interop.importing import Importing
 from interop.model.server import serving
-from interop.outcome import STEPS, Outcome
+from interop.outcome import IMPORT_STEPS, STEPS, Outcome
+from interop.place import Place
 from interop.scenario import Scenario
 from rekindle.client import Question, connect
 
@@ -69,6 +71,17 @@ def test_behind_rekindle_all_is_well_and_how_is_told(protocol: int, tmp_path: Pa
     assert {it.status for it in came.values()} == {"ok"}
     for step in ("load memory", "agent killed", "resume memory", "cut off", "fork memory"):
         assert came[step].remark == "told"
+
+
+def test_what_a_tool_has_not_made_is_not_imported(tmp_path: Path) -> None:
+    # Its agent cannot change files.
+    with serving(lambda _: None) as url:
+        command = (sys.executable, str(AGENT), f"{url}/v1", str(tmp_path))
+        importing = Importing("claude", Place(tmp_path, command, {}), connect, print)
+        importing.run(successor=None)
+    assert "No tool that I know of does that" in importing.outcomes.pop("live").remark
+    assert importing.outcomes.keys() | {"live"} == IMPORT_STEPS.keys()
+    assert {it.status for it in importing.outcomes.values()} == {"not reached"}
 
 
 def test_what_was_cut_off_is_told_to_one_that_remembers_the_rest(tmp_path: Path) -> None:

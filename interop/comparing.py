@@ -1,0 +1,100 @@
+"""What was seen live beside what is told of it later, piece by piece. Knows no tool."""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from msgspec import Struct
+
+from rekindle.client import Item, Message, Role, ToolCall
+from rekindle.wire.envelope import table, text
+
+Json = dict[str, Any]
+Told = tuple[str, str]
+"""What it is, and its words."""
+
+_SPOKEN = {
+    Role.USER: "words of the user",
+    Role.AGENT: "words of the agent",
+    Role.THOUGHT: "a thought",
+}
+# What calls are like is compared for itself.
+_CALL: Told = ("a tool call", "(called)")
+
+
+class Difference(Struct, frozen=True):
+    """Something that is not the same. What was not told at all is empty."""
+
+    of: str
+    live: str
+    later: str
+
+
+def differences(live: Sequence[Item], later: Sequence[Item]) -> list[Difference]:
+    """Return all that differs in what was said, in its order, and in the tool calls."""
+    found = list(_in_order(_told(live), _told(later)))
+    for one, other in zip(_calls(live), _calls(later), strict=False):
+        found += _between(_seen(one), _seen(other))
+    return found
+
+
+def _told(items: Sequence[Item]) -> list[Told]:
+    return [
+        (_SPOKEN[it.role], it.text) if isinstance(it, Message) else _CALL
+        for it in items
+        if isinstance(it, Message | ToolCall)
+    ]
+
+
+def _calls(items: Sequence[Item]) -> list[ToolCall]:
+    return [it for it in items if isinstance(it, ToolCall)]
+
+
+def _in_order(live: list[Told], later: list[Told]) -> Iterator[Difference]:
+    for sign, *ends in SequenceMatcher(None, live, later, autojunk=False).get_opcodes():
+        if sign != "equal":
+            yield from _paired(live[ends[0] : ends[1]], later[ends[2] : ends[3]])
+
+
+def _paired(live: list[Told], later: list[Told]) -> Iterator[Difference]:
+    """Yield what is of one sort on both sides as changed, and the rest as missing on one."""
+    sorts = [[of for of, _ in side] for side in (live, later)]
+    for sign, *ends in SequenceMatcher(None, *sorts, autojunk=False).get_opcodes():
+        one, other = live[ends[0] : ends[1]], later[ends[2] : ends[3]]
+        if sign == "equal":
+            for (of, words), (_, said) in zip(one, other, strict=True):
+                yield Difference(of, words, said)
+        else:
+            yield from (Difference(of, words, "") for of, words in one)
+            yield from (Difference(of, "", words) for of, words in other)
+
+
+def _between(live: dict[str, str], later: dict[str, str]) -> Iterator[Difference]:
+    for of, words in live.items():
+        if words != later[of]:
+            yield Difference(of, words, later[of])
+
+
+def _seen(call: ToolCall) -> dict[str, str]:
+    """Return what people see of a tool call."""
+    content = [table(part) for part in call.content]
+    shown = [_words(part) for part in content if part.get("type") == "content"]
+    changes = [_change(part) for part in content if part.get("type") == "diff"]
+    files = [text(table(place).get("path")) or "" for place in call.locations]
+    return {
+        "kind of a call": call.kind,
+        "status of a call": call.status,
+        "title of a call": call.title,
+        "files of a call": "\n".join(files),
+        "what a call shows": "\n".join(shown),
+        "change by a call": "\n".join(changes),
+    }
+
+
+def _words(part: Json) -> str:
+    return text(table(part.get("content")).get("text")) or ""
+
+
+def _change(part: Json) -> str:
+    """Return the patch of a diff, from the name of the file on."""
+    return (text(table(part.get("patch")).get("text")) or "").partition("\n+++ ")[2]

@@ -1,0 +1,257 @@
+"""What a tool has written by itself: imported, compared with what was seen live, and gone on with.
+
+The tool is spoken to without Rekindle, so that its files are all there is of the session. Each
+agent that goes on with it has a store of its own, because it changes the session.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from interop.comparing import Difference, differences
+from interop.known import reason_of
+from interop.model import mind
+from interop.outcome import IMPORT_STEPS, Explained, Outcome, Wrong, reason
+from interop.place import Place
+from rekindle.client import Agent, Item, RekindleError, Session, ToolCall
+from rekindle.wire.envelope import table
+
+Json = dict[str, Any]
+
+_PATIENCE = 180
+_WORD, _NEW_WORD = "kingfisher", "osprey"
+_TASKS = ("alpha", "bravo", "charlie")
+_CALLS = ["completed", "completed", "failed"]
+_NEEDED = ("live", "import")
+_REKINDLE = (sys.executable, "-P", "-m", "rekindle")
+_STRANGER = (*_REKINDLE, "example-agent", "--offer", "none")
+_COUNTED = ("found", "new", "updated", "unchanged", "branched")
+
+
+class Connect(Protocol):
+    """Starts an agent, as `rekindle.client.connect` does."""
+
+    def __call__(
+        self,
+        command: tuple[str, ...],
+        *,
+        environ: dict[str, str],
+        behind_rekindle: bool = True,
+        store: Path | None = None,
+        protocol: int = 1,
+    ) -> AbstractAsyncContextManager[Agent]:
+        """Return a connection that ends it."""
+        ...
+
+
+class Importing:
+    """One session of a tool's. `outcomes` and `explained` grow as it goes."""
+
+    def __init__(
+        self, tool: str, place: Place, connect: Connect, say: Callable[[str], None]
+    ) -> None:
+        self.outcomes: dict[str, Outcome] = {}
+        self.explained: dict[Explained, None] = {}
+        self._tool = tool
+        self._place = place
+        self._project = place.project
+        self._connect = connect
+        self._say = say
+        self._note = place.project / "note.txt"
+        self._note.write_text(mind.note(_WORD), encoding="utf-8")
+        self._id = ""
+        self._seen: list[Item] = []
+
+    def run(self, successor: Place | None, pause: float = 0) -> None:
+        """Go through all of it; what fails does not keep the rest from being tried."""
+        steps: dict[str, Callable[[], Awaitable[object]]] = {
+            "live": self._live,
+            "import": lambda: self._imported("first", new=1),
+            "again": lambda: self._imported("first", unchanged=1),
+            "list": self._list,
+            "load v1": lambda: self._load(protocol=1),
+            "load v2": lambda: self._load(protocol=2),
+            "stranger": self._stranger,
+            "other": lambda: self._other(successor),
+            "own": lambda: self._own(pause),
+            "after own": self._after_own,
+        }
+        for step, do in steps.items():
+            if not self._try(step, do) and step in _NEEDED:
+                break
+        for step in IMPORT_STEPS:
+            self.outcomes.setdefault(step, Outcome("not reached"))
+
+    # -- steps --------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        own = self._connect(self._place.command, environ=self._place.environ, behind_rekindle=False)
+        async with own as agent:
+            session = await agent.new(self._project)
+            await _give(session, mind.task("alpha", str(self._note)))
+            change = mind.change_task("bravo", str(self._note), _WORD, _NEW_WORD)
+            await _give(session, change)
+            await _give(session, mind.task("charlie", str(self._project / "missing.txt")))
+            self._id, self._seen = session.id, session.history
+        calls = [it.status for it in self._seen if isinstance(it, ToolCall)]
+        if calls != _CALLS:
+            raise Wrong(f"the tool calls ended as {calls}, and not as {_CALLS}")
+        if self._note.read_text(encoding="utf-8") != mind.note(_NEW_WORD):
+            raise Wrong("the note was not changed")
+
+    async def _imported(self, store: str, **counts: int) -> None:
+        report = self._import(store)
+        wanted = {"found": 1, **counts}
+        counted = {name: report[name] for name in _COUNTED if report[name]}
+        if counted != wanted:
+            raise Wrong(f"it tells of {counted}, and not of {wanted}")
+        if report["skipped"] or report["failed"]:
+            raise Wrong(f"passed over: {report['skipped'] or report['failed']}")
+
+    async def _list(self) -> None:
+        async with self._behind_rekindle("first") as agent:
+            await self._info(agent)
+            if [it async for it in agent.sessions(self._project.parent)]:
+                raise Wrong("it is in the list of another folder, too")
+
+    async def _load(self, protocol: int) -> None:
+        async with self._behind_rekindle("first", protocol=protocol) as agent:
+            self._check_told(await agent.load(self._id, self._project))
+
+    async def _stranger(self) -> str:
+        """Ask an agent that has no model, and says what it was told."""
+        async with self._behind_rekindle("first") as agent:
+            session = await agent.load(self._id, self._project)
+            said = await session.ask("What did I say first?")
+        if mind.task("alpha", str(self._note)) not in said:
+            raise Wrong(f"it says: {said[-200:]!r}")
+        return "told"
+
+    async def _other(self, successor: Place | None) -> str:
+        if successor is None:
+            raise Wrong("that agent is not installed")
+        return await self._go_on("other", successor)
+
+    async def _own(self, pause: float) -> str:
+        await asyncio.sleep(pause)
+        how = await self._go_on("own", self._place)
+        if how != "native":
+            raise Wrong("it was told the record, and did not bring it back by itself")
+        (listed,) = self._rekindle("list", "--json", "--store", str(self._store("own")))
+        if listed["agentSessionId"] != self._id:
+            raise Wrong(f"its session is {listed['agentSessionId']} now")
+        return how
+
+    async def _after_own(self) -> None:
+        await self._imported("own", unchanged=1)
+
+    # -- what they need -----------------------------------------------------------------
+
+    async def _go_on(self, store: str, place: Place) -> str:
+        """Import, load and go on; say by which means the model was shown what was before."""
+        await self._imported(store, new=1)
+        is_own = place is self._place
+        async with self._behind_rekindle(store, place) as agent:
+            info = await self._info(agent)
+            if info["restoresNatively"] is not is_own:
+                raise Wrong(f"restoresNatively is {info['restoresNatively']}")
+            session = await agent.load(self._id, self._project)
+            self._check_told(session)
+            report = await _give(session, mind.task("delta"))
+        missing = [task for task in _TASKS if task not in report.tasks]
+        if missing or report.word != _WORD:
+            raise Wrong(f"the model was not shown {', '.join(missing) or 'what was found out'}")
+        # What was told stands within another message, and is no earlier one.
+        return "native" if report.earlier >= len(_TASKS) else "told"
+
+    def _behind_rekindle(
+        self, store: str, place: Place | None = None, protocol: int = 1
+    ) -> AbstractAsyncContextManager[Agent]:
+        """Start an agent, or one that has no sessions."""
+        command, environ = (
+            (place.command, place.environ) if place else (_STRANGER, self._place.environ)
+        )
+        return self._connect(command, environ=environ, store=self._store(store), protocol=protocol)
+
+    async def _info(self, agent: Agent) -> Json:
+        """Return what the list says of the session. Raises Wrong if that is wrong."""
+        listed = [it async for it in agent.sessions(self._project)]
+        if [it.id for it in listed] != [self._id]:
+            raise Wrong(f"{len(listed)} sessions are in the list")
+        meta = table(listed[0].meta.get("rekindle"))
+        if meta.get("importedFrom") != self._tool:
+            raise Wrong(f"importedFrom is {meta.get('importedFrom')}")
+        return meta
+
+    def _check_told(self, session: Session) -> None:
+        """See whether what is told is what was seen, but for what has a reason."""
+        unexplained: list[str] = []
+        for found in map(self._named, differences(self._seen, session.history)):
+            why = reason_of(self._tool, found)
+            if why is None:
+                unexplained.append(f"{found.of}: {found.live!r} live, {found.later!r} imported")
+            else:
+                self.explained[Explained(found, why)] = None
+        if unexplained:
+            raise Wrong("; ".join(unexplained))
+
+    def _named(self, found: Difference) -> Difference:
+        """Return a difference that is the same wherever the project is."""
+        here = str(self._project)
+        live, later = (it.replace(here, "$PROJECT") for it in (found.live, found.later))
+        return Difference(found.of, live, later)
+
+    def _import(self, store: str) -> Json:
+        told = self._rekindle("import", self._tool, "--json", "--store", str(self._store(store)))
+        (report,) = told["tools"]
+        return report
+
+    def _store(self, name: str) -> Path:
+        return self._project.parent / f"{name}.db"
+
+    def _rekindle(self, *words: str) -> Any:  # noqa: ANN401 - JSON
+        done = subprocess.run(
+            [*_REKINDLE, *words],
+            env=self._place.environ,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise Wrong(f"rekindle {words[0]} ended with {done.returncode}: {done.stderr[-200:]}")
+        return json.loads(done.stdout)
+
+    def _try(self, step: str, do: Callable[[], Awaitable[object]]) -> bool:
+        try:
+            remark = asyncio.run(_bounded(do))
+        except TimeoutError:
+            outcome = Outcome("failed", f"no answer within {_PATIENCE} s")
+        except (RekindleError, Wrong) as error:
+            outcome = Outcome("failed", reason(error))
+        else:
+            outcome = Outcome("ok", remark if isinstance(remark, str) else "")
+        self.outcomes[step] = outcome
+        remark = f": {outcome.remark}" if outcome.remark else ""
+        self._say(f"    {IMPORT_STEPS[step]}: {outcome.status}{remark}")
+        return outcome.status == "ok"
+
+
+async def _bounded(do: Callable[[], Awaitable[object]]) -> object:
+    async with asyncio.timeout(_PATIENCE):
+        return await do()
+
+
+async def _give(session: Session, task: str) -> mind.Report:
+    """Prompt with a task, and return what the model said that it was shown."""
+    turn = session.prompt(task)
+    await turn
+    report = mind.read_report(turn.text)
+    if turn.stop_reason != "end_turn" or report is None:
+        raise Wrong(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
+    return report
