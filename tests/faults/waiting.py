@@ -87,8 +87,9 @@ def _heir(world: World) -> Editor:
     editor = world.editor()
 
     def has_taken_it_in() -> bool:
-        editor.result("session/list", {})
-        return not pending_files(world.store)
+        # What takes long to be saved is not waited for: the client is told, and may ask again.
+        answer = editor.answer(editor.request("session/list", {}))
+        return "result" in answer and not pending_files(world.store)
 
     if not until(has_taken_it_in, PATIENCE):
         raise Violation("what waits is not taken in", str(pending_files(world.store)))

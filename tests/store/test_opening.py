@@ -1,6 +1,7 @@
 """Whose file it is, and what is done to it."""
 
 import errno
+import re
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,7 @@ import apsw
 import pytest
 
 from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from rekindle.model import Kind, Opened, Page, Side, Stretch
+from rekindle.model import Holder, Kind, Opened, Page, Side, Stretch
 from rekindle.store.damage import is_damaged, salvage
 from rekindle.store.examining import is_store
 from rekindle.store.migrations import MIGRATIONS, tables_of
@@ -109,6 +110,45 @@ def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
     with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
         SqliteStore(path)
     assert salvage(path) is None
+
+
+def rename(path: Path, name: str) -> None:
+    """Let a bit flip in what a store says of its tables."""
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("writable_schema", 1)
+        for key, sql in db.execute("select rowid, sql from sqlite_schema").fetchall():
+            flipped = re.sub(rf"\b{name}\b", name[:-1] + "$", sql or "", count=1)
+            db.execute("update sqlite_schema set sql = ? where rowid = ?", (flipped or None, key))
+
+
+COLUMNS = sorted({
+    column
+    for kind, _, sql in tables_of(len(MIGRATIONS)) if kind == "table"
+    for column in re.findall(r"^\s+([a-z_]+) (?:text|integer|blob)", sql or "", re.MULTILINE)
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_table_that_is_not_as_it_was_made_is_found_to_be_damaged(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "s.db"
+    holder = Holder(host="h", pid=1, token=name)
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
+    rename(path, name)
+    try:
+        with SqliteStore(path) as store:
+            store.write([Opened(session_id="s", at_us=2, cwd="/p"), said(b"2")])
+            store.claim("s", holder)
+            store.sessions(Page(cwd="/p"))
+            store.take_pending("t", [said(b"3")])
+            lines = [entry.line for entry in store.read("s")]
+    except StoreDamaged:
+        pass
+    else:
+        assert lines == [b"1", b"2", b"3"]
+    assert is_damaged(path)
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rekindle.core.flow import (
     Tell,
     ToRunner,
     TurnEnd,
+    Unheard,
     Write,
 )
 from rekindle.wire.envelope import (
@@ -241,7 +242,16 @@ class Conductor:
             case TurnEnd():
                 running.until_us = self._host.at_us + question.patience_us
                 return not self._host.has_turn(question.session_id), None
-            case Tell() | Deliver() | Cancel() | DropQueued() | EndTurn() | LetGo() | Write():
+            case (
+                Tell()
+                | Deliver()
+                | Unheard()
+                | Cancel()
+                | DropQueued()
+                | EndTurn()
+                | LetGo()
+                | Write()
+            ):
                 self._host.do(question)
                 return True, None
             case _:

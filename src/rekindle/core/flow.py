@@ -115,6 +115,14 @@ class Deliver(Struct, frozen=True):
     """Whether we have answered it, and the agent's answer is for us."""
 
 
+class Unheard(Struct, frozen=True):
+    """Keep a prompt that no agent lived to be given, and its answer. Answered with None."""
+
+    session_id: str
+    line: bytes
+    answer: bytes
+
+
 class Cancel(Struct, frozen=True):
     """Cancel the turn of a session, as the client would. Answered with None."""
 
@@ -161,7 +169,7 @@ class Pause(Struct, frozen=True):
 ToRunner = Find | Pick | Known | Recall | Claim | Release | Erase | SameFolder | StartAgent
 """What the runner answers."""
 
-Deed = Tell | Deliver | Cancel | DropQueued | EndTurn | LetGo | Write
+Deed = Tell | Deliver | Unheard | Cancel | DropQueued | EndTurn | LetGo | Write
 """What is done at once."""
 
 Question = Ask | Pass | TurnEnd | Pause | ToRunner | Deed

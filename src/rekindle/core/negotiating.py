@@ -25,11 +25,13 @@ SUPPORTED = (1, 2)
 
 def initialize(conn: Connection, params: dict[str, Any], line: bytes) -> Flow:
     """Answer `initialize` in the client's version, whatever the agent speaks."""
+    version = _asked_for(params)
     is_agreed = conn.agent.is_initialized and conn.agent.is_running
-    if is_agreed and (conn.openings or conn.sessions.are_there):
-        # What is open was begun in the versions that were agreed on.
+    is_another = is_agreed or version != conn.client_protocol
+    if is_another and (conn.openings or conn.sessions.are_there):
+        # What is open was begun in the versions that were agreed on, or taken for granted.
         raise Refusal(INVALID_REQUEST, "initialize: this connection has sessions open already")
-    conn.client_protocol = _asked_for(params)
+    conn.client_protocol = version
     session = table(table(params.get("clientCapabilities")).get("session"))
     options = table(session.get("configOptions"))
     conn.client_takes_booleans = options.get("boolean") is not None

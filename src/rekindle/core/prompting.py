@@ -5,7 +5,7 @@ from typing import Any
 from rekindle.core.claiming import claim
 from rekindle.core.connection import Connection
 from rekindle.core.dialect import to_v2, update_for_client
-from rekindle.core.flow import Deliver, Find, Flow, Part, Recall, Refusal, Tell, Write
+from rekindle.core.flow import Deliver, Find, Flow, Part, Recall, Refusal, Tell, Unheard, Write
 from rekindle.core.handover import as_block, compose
 from rekindle.core.params import deleted_session, invalid, unknown_session
 from rekindle.core.replay import as_line, handover_notice
@@ -21,8 +21,11 @@ from rekindle.wire import methods
 from rekindle.wire.envelope import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
+    Message,
     encode,
+    error_response,
     members,
+    peek,
     rows,
     table,
     text,
@@ -32,9 +35,8 @@ from rekindle.wire.envelope import (
 def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
     """Let a prompt go to an agent that remembers, or that is told now."""
     live = _open(conn, session_id)
-    yield from awake(conn)
     yield from claim(conn, session_id)
-    session = yield from _remembered(conn, live)
+    session = yield from _with_an_agent(conn, live, line)
     # Not sooner: an agent that was started again may speak another version than before.
     is_ours_to_answer = conn.client_protocol > 1 and conn.is_translating
     if is_ours_to_answer:
@@ -67,6 +69,20 @@ def prompt(conn: Connection, session_id: str, params: dict[str, Any], line: byte
             yield Tell([notice])
     _retitle(live, session, rows(params.get("prompt")))
     return answer
+
+
+def _with_an_agent(conn: Connection, live: Live, line: bytes) -> Part:
+    """Return the session as it is recorded, once there is an agent that remembers it."""
+    try:
+        yield from awake(conn)
+        return (yield from _remembered(conn, live))
+    except Refusal as refusal:
+        if "agentEnded" in table(refusal.data):
+            # As if it had died a moment later: what was asked is not to be lost.
+            request_id = (peek(line) or Message()).id or None
+            answer = error_response(request_id, refusal.code, refusal.message, refusal.data)
+            yield Unheard(live.id, line, answer)
+        raise
 
 
 def _is_command(params: dict[str, Any]) -> bool:

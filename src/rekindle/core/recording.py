@@ -232,6 +232,11 @@ class Recording:
         asked = OpenRequest(own_id, method, session_id, params, told_as=bytes(request_id))
         self._requests.ask(side, request_id, asked)
 
+    def unheard(self, session_id: str, line: bytes, answer: bytes) -> None:
+        """See a prompt that no agent lived to be given, and the answer that it gets."""
+        self._keep_prompt(session_id, line, _blocks_in(line))
+        self._keep(session_id, Side.AGENT, Kind.ANSWER, answer)
+
     def preface(
         self, session_id: str, block: dict[str, Any], blocks: list[Any], *, is_handover: bool
     ) -> None:
@@ -313,13 +318,16 @@ class Recording:
 
     def _prompt(self, session_id: str, line: bytes) -> None:
         live = self._meet(session_id)
-        blocks = rows(table((members(line) or {}).get("params")).get("prompt"))
+        blocks = _blocks_in(line)
         # Version 2 lets several prompts wait, each of which is said back when its turn comes.
         waiting = live.echoes[-_MOST_ECHOES:] if self._agent.own.protocol > 1 else []
         live.echoes = [*waiting, Echo(blocks)]
         live.hides_echo, live.is_in_turn = False, True
         live.prompt_id, live.awaits_prompt = None, self._agent.own.protocol > 1
         live.last_kind = "user_message"
+        self._keep_prompt(session_id, line, blocks)
+
+    def _keep_prompt(self, session_id: str, line: bytes, blocks: list[Any]) -> None:
         self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
         title = title_from_prompt(blocks)
         if title:
@@ -423,6 +431,10 @@ class Recording:
             open_ = self._open = _OpenStretch(session_id, side, kind)
         open_.pieces.append(lines)
         open_.count += count
+
+
+def _blocks_in(line: bytes) -> list[Any]:
+    return rows(table((members(line) or {}).get("params")).get("prompt"))
 
 
 def _update_in(line: bytes) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from rekindle.core.flow import (
     Refusal,
     Tell,
     ToRunner,
+    Unheard,
     Write,
 )
 from rekindle.core.from_agent import CANCELLED, FromAgent
@@ -193,6 +194,8 @@ class Relay:
                 self._desk.step.to_client += deed.lines
             case Deliver():
                 self._client.deliver(deed.line, deed.preface, is_ours=deed.is_ours)
+            case Unheard():
+                self._desk.recording.unheard(deed.session_id, deed.line, deed.answer)
             case Write():
                 self._desk.recording.finish()
                 self._desk.step.changes += deed.changes

@@ -40,7 +40,8 @@ def _started(agent: AgentState) -> Part:
     why: str | None = yield StartAgent()
     if why is not None:
         agent.deaths += 1
-        raise Refusal(INTERNAL_ERROR, f"the agent could not be started again: {why}")
+        details = agent.ended and agent.ended.details
+        raise Refusal(INTERNAL_ERROR, f"the agent could not be started again: {why}", details)
     agent.is_running, agent.is_ready = True, False
 
 

@@ -34,6 +34,8 @@ _PAGES_A_CHECKPOINT = 4000
 _FORMS = (bytes.fromhex("1000020200402020"), bytes.fromhex("1000010100402020"))
 _NEWEST_FORMAT = 4
 _HEADER = 100
+# What SQLite says where a table is not as we have made it: what was typed is never part of our SQL.
+_MISSED = re.compile(r"no such (table|column|index)|has no column|has \d+ columns")
 
 INCREMENTAL = 2
 """The mode of `auto_vacuum` in which free pages are given back when asked for, and in steps."""
@@ -107,6 +109,9 @@ def open_read_only(path: Path) -> Database:
     except apsw.ReadOnlyError:
         db.close()
         return _open_undone(path)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -374,6 +379,8 @@ def _tells_of_damage(error: Exception) -> bool:
             return True
         case apsw.IOError():
             return result == apsw.SQLITE_IOERR_SHORT_READ
+        case apsw.SQLError():
+            return _MISSED.search(str(error)) is not None
         case apsw.ConstraintError():
             # We write only where nothing is: if there is something, it could not be found.
             return result in {apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_UNIQUE}
