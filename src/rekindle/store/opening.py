@@ -109,6 +109,9 @@ def open_read_only(path: Path) -> Database:
     except apsw.ReadOnlyError:
         db.close()
         return _open_undone(path)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
