@@ -1,6 +1,7 @@
 """Where Codex keeps its sessions, what it calls them, and which files are read at all."""
 
 import json
+import shutil
 from pathlib import Path
 
 import apsw
@@ -223,13 +224,37 @@ def test_a_database_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (home / "state_5.sqlite").write_bytes(b"rubbish" * 1000)
     notes = Notes()
     assert title(home, notes) == {TitleSource.PROMPT: "Question 1"}
-    (reason,) = notes.skipped
-    assert reason.startswith("titles in state_5.sqlite cannot be read")
+    why = "the database cannot be read: file is not a database"
+    assert notes.skipped == {f"titles in state_5.sqlite: {why}": 1}
     (home / "state_5.sqlite").unlink()
     apsw.Connection(str(home / "state_5.sqlite")).execute("CREATE TABLE threads(x)")
     notes = Notes()
     assert title(home, notes) == {TitleSource.PROMPT: "Question 1"}
     assert notes.skipped == {}
+
+
+def test_titles_may_be_damaged(tmp_path: Path) -> None:
+    home = tmp_path / ".codex"
+    session(1).write(tmp_path)
+    db = database(home)
+    db.execute("INSERT INTO threads(id, title) VALUES(?, CAST(x'41FF' AS TEXT))", (thread(1),))
+    db.close()
+    assert title(home)[TitleSource.AGENT] == "A\N{REPLACEMENT CHARACTER}"
+
+
+def test_titles_that_a_crash_has_left_in_a_log_are_read(tmp_path: Path) -> None:
+    home = tmp_path / ".codex"
+    session(1).write(tmp_path)
+    (tmp_path / "live").mkdir()
+    db = database(tmp_path / "live")
+    db.execute("INSERT INTO threads(id, name) VALUES(?, 'Left')", (thread(1),))
+    for name in ("state_5.sqlite", "state_5.sqlite-wal"):
+        shutil.copy(tmp_path / "live" / name, home)
+    db.close()
+    before = sorted((it.name, it.stat().st_mtime_ns, it.stat().st_size) for it in home.iterdir())
+    assert title(home)[TitleSource.AGENT] == "Left"
+    after = sorted((it.name, it.stat().st_mtime_ns, it.stat().st_size) for it in home.iterdir())
+    assert after == before
 
 
 def test_the_database_says_which_file_a_reverted_session_goes_on_with(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from imported import entries_of, talks_of, told
 from opencode_files import CWD, SESSION, OpenCode, open_database, said
 from recorded import opened
 from rekindle.importers.base import Notes
+from rekindle.importers.database import Database
 from rekindle.importers.opencode import TOOL
-from rekindle.importers.opencode.database import Database
 from rekindle.store.sqlite import SqliteStore
 
 STRANGER = 65534
@@ -126,6 +126,9 @@ def test_a_project_says_where_it_is_if_a_session_does_not(tmp_path: Path) -> Non
         "update session set revert = '{\"messageID\":\"x\"}' where id = 'ses_a'",
         "update part set time_updated = 1 << 50 where id = 'prt_a0018'",
         "update message set time_updated = 1 << 50 where id = 'msg_a0017'",
+        # What goes on stands before what was typed meanwhile.
+        "update part set time_updated = 1 << 50 where id = 'prt_a0012'",
+        "update message set time_updated = 1 << 50 where id = 'msg_a0010'",
         "delete from message where id = 'msg_a0001'",
         "delete from part where id = 'prt_a0018'",
         "insert into todo values ('ses_a', 'x', 'pending', 'low', 0, 1, 1)",
@@ -151,6 +154,10 @@ def test_files_that_have_changed_are_known_by_their_stamp(tmp_path: Path) -> Non
     path = it.to_tree(tmp_path)
     before = stamps(tmp_path)
     (last,) = (tmp_path / "storage" / "part" / it.messages[-1].id).glob("*2.json")
+    last.write_text(last.read_text().replace("Answer", "Another"))
+    assert stamps(tmp_path) != before
+    before = stamps(tmp_path)
+    (last,) = (tmp_path / "storage" / "part" / it.messages[1].id).glob("*5.json")
     last.write_text(last.read_text().replace("Answer", "Another"))
     assert stamps(tmp_path) != before
     before = stamps(tmp_path)

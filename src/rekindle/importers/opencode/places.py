@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rekindle.importers.base import Found
-from rekindle.importers.opencode.database import is_database
+from rekindle.importers.database import is_database
 from rekindle.importers.opencode.rows import sessions_in
 from rekindle.importers.opencode.tree import (
     files_in_projects,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rekindle.importers.base import Found
 from rekindle.importers.opencode.records import Session, Stored, read_session
-from rekindle.importers.opencode.rows import LARGEST
+from rekindle.importers.opencode.rows import LARGEST, NEWEST
 from rekindle.importers.records import Reader
 
 _BYTES_A_MESSAGE = 8192
@@ -74,11 +74,10 @@ def found_file(path: Path) -> Found:
     """Return a session, as far as that is known from the outside."""
     places = _Places(path)
     messages = _sorted(places.messages)
-    newest = messages[-1] if messages else None
-    parts = _sorted(places.parts(newest.stem)) if newest is not None else []
+    newest = messages[-NEWEST:]
+    parts = [part for it in newest for part in _sorted(places.parts(it.stem))]
     todos = [it for it in (places.todos,) if it is not None and it.is_file()]
-    looked_at = [path, *([newest] if newest is not None else []), *parts, *todos]
-    stats = [it.stat() for it in looked_at]
+    stats = [it.stat() for it in (path, *newest, *parts, *todos)]
     times = [(it.st_size, it.st_mtime_ns) for it in stats]
     return Found(
         path=path,
