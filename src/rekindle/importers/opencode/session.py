@@ -92,12 +92,18 @@ class Conversations:
             arrived=self._arrived(prompt),
             tell=main,
             folder=session.directory or outline.folder,
+            is_shortened=is_cut,
             is_archived=session.time.archived is not None,
         )
         yield talk
         if is_cut:
-            aside = replace(talk.arrived, agent_session_id=NOBODY)
-            yield replace(talk, arrived=aside, tell=whole, is_aside=True)
+            yield Talk(
+                arrived=replace(talk.arrived, agent_session_id=NOBODY),
+                tell=whole,
+                folder=talk.folder,
+                is_aside=True,
+                stamp=outline.sha256,
+            )
         if self._kept.is_damaged:
             self._notes.skip("the database is damaged: a part of a session cannot be read")
 
