@@ -77,6 +77,31 @@ def test_sub_agents_are_known_at_once(tmp_path: Path) -> None:
     assert [it.is_child for it in TOOL.find(tmp_path / ".codex", None)] == [False, True, True]
 
 
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_what_is_archived(tmp_path: Path, *, is_archived: bool) -> None:
+    folder = tmp_path / "archived_sessions"
+    path = session().write(folder, is_archived=is_archived)
+    assert [it.is_archived for it in talks_of(TOOL, path)] == [is_archived]
+
+
+def test_a_session_may_move_while_others_are_found(tmp_path: Path) -> None:
+    session(1).write(tmp_path)
+    second = session(2)
+    path = second.write(tmp_path)
+    found = TOOL.find(tmp_path / ".codex", None)
+    next(found)
+    path.unlink()
+    second.write(tmp_path, is_archived=True, is_compressed=True)
+    (moved,) = found
+    assert moved.path == path
+    session(3).write(tmp_path)
+    found = TOOL.find(tmp_path / ".codex", None)
+    next(found)
+    next((tmp_path / ".codex" / "archived_sessions").iterdir()).unlink()
+    # One that is gone keeps no other out.
+    assert [thread(3) in it.path.name for it in found] == [True]
+
+
 def test_old_files_lie_in_one_folder(tmp_path: Path) -> None:
     path = tmp_path / ".codex" / "sessions" / CodexFile().name()
     path.parent.mkdir(parents=True)
@@ -121,6 +146,43 @@ def test_a_session_that_begins_with_itself_is_told_once(tmp_path: Path) -> None:
         (talk,) = talks_of(TOOL, path, notes)
         assert told(talk)[-2:] == [f"Question {number}", f"Answer {number}"]
         assert notes.skipped["what a session begins with begins with itself"] == 1
+
+
+def test_a_session_may_begin_in_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = session(1)
+    for number in range(2, 40):
+        it.write(tmp_path, is_compressed=number % 2 == 0)
+        it = session(number, first=it.ordinal, history_base=it.base())
+    path = it.write(tmp_path)
+    words = [f"{kind} {number}" for number in range(1, 40) for kind in ("Question", "Answer")]
+    assert told(talks_of(TOOL, path)[0]) == words
+    monkeypatch.setattr("rekindle.importers.codex.places._MOST_LINKS", 3)
+    notes = Notes()
+    assert told(talks_of(TOOL, path, notes)[0]) == words[-8:]
+    assert notes.skipped == {"what a session begins with is in too many files": 1}
+
+
+def test_a_base_that_goes_away_meanwhile_is_told(tmp_path: Path) -> None:
+    first = session(1)
+    path = first.write(tmp_path)
+    found, _ = TOOL.find(session(2, history_base=first.base()).write(tmp_path).parent, None)
+    _, found = TOOL.find(path.parent, None)
+    path.unlink()
+    notes = Notes()
+    (talk,) = TOOL.read(found, notes)
+    assert told(talk) == ["Question 2", "Answer 2"]
+    assert notes.skipped == {"what a session begins with cannot be read": 1}
+
+
+def test_the_first_lines_of_a_base_may_be_torn(tmp_path: Path) -> None:
+    first = session(1)
+    first.lines[0] = b"x" * len(first.lines[0])
+    first.write(tmp_path)
+    path = session(2, first=first.ordinal, history_base=first.base()).write(tmp_path)
+    notes = Notes()
+    (talk,) = talks_of(TOOL, path, notes)
+    assert told(talk) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+    assert notes.skipped == {"a line is no JSON": 1}
 
 
 @pytest.mark.parametrize(
