@@ -6,6 +6,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from strangers import as_stranger
 
 from codex_files import CWD, SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy
@@ -100,6 +101,25 @@ def test_a_session_may_move_while_others_are_found(tmp_path: Path) -> None:
     next((tmp_path / ".codex" / "archived_sessions").iterdir()).unlink()
     # One that is gone keeps no other out.
     assert [thread(3) in it.path.name for it in found] == [True]
+
+
+def test_a_folder_that_cannot_be_read_keeps_no_other_out(open_folder: Path) -> None:
+    session(1).write(open_folder)
+    hidden = session(2).write(open_folder, is_archived=True).parent
+    hidden.chmod(0)
+    with as_stranger():
+        sound, refused = TOOL.find(open_folder / ".codex", None)
+        assert thread(1) in sound.path.name
+        assert refused.path == hidden
+        with pytest.raises(PermissionError):
+            list(TOOL.read(refused, Notes()))
+        # In a folder that is not Codex's, this means nothing.
+        other = open_folder / "other"
+    other.mkdir()
+    (other / "secret").mkdir(mode=0)
+    with as_stranger():
+        assert list(TOOL.find(other, None)) == []
+    hidden.chmod(0o755)
 
 
 def test_old_files_lie_in_one_folder(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from rekindle.importers.codex.compressed import ENDING
 from rekindle.importers.codex.outline import meta_in
 from rekindle.importers.codex.records import Base, Meta, is_agents
 from rekindle.importers.codex.titles import Titles, titles_in
+from rekindle.importers.telling import LATEST_US
 
 _ARCHIVED = "archived_sessions"
 _FOLDERS = ("sessions", _ARCHIVED)
@@ -66,6 +67,8 @@ class Home(Struct, frozen=True):
     """The files of each session, the oldest first."""
     rollouts: dict[str, Rollout] = {}
     titles: Titles = Titles()
+    unreadable: list[Path] = []
+    """Folders that cannot be looked into."""
 
     def current(self, thread_id: str) -> Rollout:
         """Return the file that a session goes on with."""
@@ -127,8 +130,9 @@ def look(home: Path) -> Home:
     """Look over all that Codex has in a folder."""
     below = [home / name for name in _FOLDERS if (home / name).is_dir()] or [home]
     named: dict[str, Rollout] = {}
+    unreadable: list[Path] = []
     for folder in below:
-        for rollout in _rollouts(folder, 0):
+        for rollout in _rollouts(folder, 0, unreadable):
             known = named.get(rollout.plain_name)
             # If there are both, what is compressed is about to go.
             if known is None or (known.path.suffix == ENDING and rollout.path.suffix != ENDING):
@@ -136,7 +140,7 @@ def look(home: Path) -> Home:
     threads: dict[str, list[Rollout]] = {}
     for rollout in sorted(named.values(), key=lambda it: (it.begun, it.id)):
         threads.setdefault(rollout.thread_id, []).append(rollout)
-    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home))
+    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home), unreadable)
     _known.pop(home, None)
     _known[home] = found
     if len(_known) > _HOMES_REMEMBERED:
@@ -154,19 +158,22 @@ def known(path: Path) -> Home:
     return found if found is not None and files and is_there else look(home)
 
 
-def _rollouts(folder: Path, depth: int) -> Iterator[Rollout]:
+def _rollouts(folder: Path, depth: int, unreadable: list[Path]) -> Iterator[Rollout]:
     try:
         with os.scandir(folder) as entries:
             below = sorted(entries, key=lambda it: it.name)
     except OSError:
-        # A year that cannot be read keeps no other out; the folder itself is told.
-        if depth == 0:
-            raise
+        if _top(folder) is None:
+            # Nobody knows whether it is Codex's.
+            if depth == 0:
+                raise
+            return
+        unreadable.append(folder)
         return
     for entry in below:
         if entry.is_dir(follow_symlinks=False):
             if depth < _DEEPEST:
-                yield from _rollouts(Path(entry.path), depth + 1)
+                yield from _rollouts(Path(entry.path), depth + 1, unreadable)
         elif entry.name.startswith("rollout-") and entry.is_file():
             rollout = _parsed(Path(entry.path))
             if rollout is not None:
@@ -208,6 +215,10 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
             about = _about(home.current(thread_id).path)
             if cwd is None or about is None or about.cwd in {None, cwd}:
                 yield from _found_now(home, thread_id)
+    for folder in home.unreadable:
+        # Who reads it is told why, and the others are read.
+        if folder.is_relative_to(path):
+            yield Found(path=folder, stamp="", size=0, updated_us=LATEST_US)
 
 
 def _found_now(home: Home, thread_id: str) -> Iterator[Found]:

@@ -7,7 +7,7 @@ is below `storage`. The files of both are alike.
 import hashlib
 import os
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -59,7 +59,13 @@ def files_in_projects(projects: Path) -> Iterator[Path]:
 
 
 def _session_files(folder: Path) -> Iterator[Path]:
-    for path in _sorted(folder):
+    """Yield the files of sessions in a folder; the folder, if it cannot be looked into."""
+    try:
+        files = _sorted(folder)
+    except OSError:
+        yield folder
+        return
+    for path in files:
         if path.suffix == ".json" and path.name.startswith("ses"):
             yield path
 
@@ -84,7 +90,14 @@ def found_file(path: Path) -> Found:
         stamp=hashlib.sha256(repr((len(messages), times)).encode()).hexdigest()[:32],
         size=max(1, len(messages)) * _BYTES_A_MESSAGE,
         updated_us=max(it.st_mtime_ns for it in stats) // 1000,
+        is_child=_is_child(path, *times[0]),
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_child(path: Path, _: int, __: int) -> bool:
+    session = read_session(_data(path) or b"")
+    return session is not None and session.parent_id is not None
 
 
 class _Places:
@@ -154,4 +167,5 @@ def _sorted(folder: Path, *, is_folder: bool = False) -> list[Path]:
             names = [it.name for it in entries if it.is_dir(follow_symlinks=False) == is_folder]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [folder / name for name in sorted(names)]
+    # Names that are no text are not its own.
+    return [folder / name for name in sorted(names) if max(name) < "\udc80" or max(name) > "\udcff"]
