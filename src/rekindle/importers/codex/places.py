@@ -218,7 +218,7 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
     for folder in home.unreadable:
         # Who reads it is told why, and the others are read.
         if folder.is_relative_to(path):
-            yield Found(path=folder, stamp="", size=0, updated_us=LATEST_US)
+            yield Found(path=folder, stamp="?", size=0, updated_us=LATEST_US)
 
 
 def _found_now(home: Home, thread_id: str) -> Iterator[Found]:

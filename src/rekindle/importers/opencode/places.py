@@ -80,4 +80,4 @@ def _in_database(path: Path, cwd: str | None, known: set[str]) -> Iterator[Found
 
 def _unreadable(path: Path) -> Found:
     """Return what cannot be looked into: who reads it is told why, and the others are read."""
-    return Found(path=path, stamp="", size=0, updated_us=LATEST_US)
+    return Found(path=path, stamp="?", size=0, updated_us=LATEST_US)
