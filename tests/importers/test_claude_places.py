@@ -59,7 +59,16 @@ def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "named",
-    ["/etc/passwd", "../../../secret.txt", "tool-results/../../secret.txt", "..", "", "link.txt"],
+    [
+        "/etc/passwd",
+        "../../../secret.txt",
+        "tool-results/../../secret.txt",
+        "..",
+        "",
+        "link.txt",
+        "x" * 300,
+        "a\0b",
+    ],
 )
 def test_no_other_file_is_read_whatever_a_record_says(tmp_path: Path, named: str) -> None:
     it = ClaudeFile()

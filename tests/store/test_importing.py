@@ -281,11 +281,15 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_pat
     Run(store, tmp_path / ".claude")
     assert len(everything(store)) == 4
     store.write([Deleted(session_id=session.id, at_us=NOW) for session, _, _ in everything(store)])
+    run = Run(store, tmp_path / ".claude")
+    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
     it.turn(1)
     it.write(tmp_path)
     child.touch()
     run = Run(store, tmp_path / ".claude")
     assert (run.hows, run.report.hows) == ([], {How.DELETED: 2})
+    run = Run(store, tmp_path / ".claude")
+    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
     assert everything(store) == []
     assert Run(store, tmp_path / ".claude", undelete=True).hows[0] is How.EXTENDED
     assert store.session(SESSION).deleted_us is None

@@ -26,6 +26,8 @@ class Found(Struct, frozen=True, kw_only=True):
     updated_us: int
     is_child: bool = False
     """Whether it is that of a sub-agent, and not one that a person has begun."""
+    trouble: str = ""
+    """Why nobody can look at it, if so: what is there, if anything, is not read then."""
 
     @property
     def place(self) -> str:
@@ -108,6 +110,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Yields the sessions of a file or below a folder, cheaply; nothing if they are not its own.
 
     With a folder of a project, those that belong to others may be left out where that is quick.
+    What cannot be looked at is yielded with its `trouble`, and keeps no other out.
     """
     read: Callable[[Found, Notes], Iterator[Talk]]
     """Yields a session: itself first, and then what hangs on it. Raises OSError."""

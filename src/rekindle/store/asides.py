@@ -26,9 +26,6 @@ from rekindle.model import (
 from rekindle.store.base import Store
 from rekindle.store.merging import BRANCH_MARK, as_branch, branch_name, compare, titled
 
-ASIDE_MARK = "aside "
-"""Before the stamp of a branch, which is not that of its file."""
-
 
 class Asides:
     """The branches of a store that were put away when they were imported."""

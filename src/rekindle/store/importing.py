@@ -32,7 +32,7 @@ from rekindle.model import (
     Tallied,
     TitleSource,
 )
-from rekindle.store.asides import ASIDE_MARK, Asides, is_its_own, session_or_none
+from rekindle.store.asides import Asides, is_its_own, session_or_none
 from rekindle.store.base import Store
 from rekindle.store.merging import (
     Compared,
@@ -98,9 +98,8 @@ class Importer:
     def take_asides(self, talks: list[Talk], main: Talk, at_us: int) -> list[Merged]:
         """Take in the branches that the tool has left for another one, and put them away."""
         main_id = self._known_as(main.arrived)
-        marked = [replace(it, stamp=it.stamp and ASIDE_MARK + it.stamp) for it in talks]
-        stamps = {talk.stamp for talk in marked}
-        return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in marked]
+        stamps = {talk.stamp for talk in talks}
+        return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in talks]
 
     def _take_aside(
         self, talk: Talk, main: Talk, main_id: str, stamps: set[str], at_us: int
