@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from codex_files import SESSION, CodexFile, text, thread, write_file
+from codex_files import CWD, SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy, paginated, rolled_back
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
 from rekindle.core.items import Message, Role, ToolCall
@@ -199,8 +199,43 @@ def test_a_compressed_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: P
     whole = entries_of(talk)
     for length in range(0, len(data), 17):
         path.write_bytes(data[:length])
-        talks = talks_of(TOOL, path)
+        notes = Notes()
+        talks = talks_of(TOOL, path, notes)
         assert not talks or entries_of(talks[0])[:-1] == whole[: len(entries_of(talks[0])) - 1]
+        assert notes.skipped["a compressed file is cut off, or damaged"] == 1
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+def test_all_that_is_in_a_torn_compressed_file_is_told(tmp_path: Path, frames: int) -> None:
+    it = CodexFile()
+    for number in range(300):
+        it.turn(number)
+    path = it.write(tmp_path, is_compressed=True)
+    packed = path.read_bytes()
+    path.write_bytes(packed * (frames - 1) + packed[: len(packed) * 2 // 3])
+    notes = Notes()
+    (talk,) = talks_of(TOOL, path, notes)
+    words = told(talk)
+    asked = [number for _ in range(frames) for number in range(300)]
+    whole = [f"{kind} {it}" for it in asked for kind in ("Question", "Answer")]
+    assert len(words) > 600 * (frames - 1) + 200
+    assert words == whole[: len(words)]
+    assert notes.skipped["a compressed file is cut off, or damaged"] == 1
+
+
+def test_what_is_before_damage_in_a_compressed_file_is_told(tmp_path: Path) -> None:
+    it = CodexFile()
+    for number in range(300):
+        it.turn(number)
+    path = it.write(tmp_path, is_compressed=True)
+    packed = path.read_bytes()
+    path.write_bytes(packed[:-400] + bytes(400) + packed)
+    notes = Notes()
+    (talk,) = talks_of(TOOL, path, notes)
+    words = told(talk)
+    assert 200 < len(words) < 600
+    assert words[-1] in {f"{kind} {len(words) // 2 - 1}" for kind in ("Question", "Answer")}
+    assert notes.skipped["a compressed file is cut off, or damaged"] == 1
 
 
 @given(st.data())
@@ -224,7 +259,51 @@ def test_a_file_with_changed_bytes_tells_what_is_before(
     path.unlink()
     path = write_file(folder / NAME, whole_data[: whole_data.rfind(b"\n", 0, at) + 1])
     sure = settled_of(main) if (main := first(path)) else []
-    assert any(it[: len(sure)] == sure for it in [*damaged_file, sure])
+    if sure:
+        assert damaged_file[0][: len(sure)] == sure
+
+
+GARBAGE = st.one_of(
+    st.binary(max_size=40).map(lambda it: it.replace(b"\n", b"")),
+    st.sampled_from([b"{}", b"[]", b"7", b'{"type":7}', b'{"payload":null}', b"\0" * 50, b"{"]),
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), GARBAGE), max_size=12),
+    st.sampled_from(["legacy", "paginated"]),
+)
+def test_lines_that_say_nothing_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, rubbish: list[tuple[int, bytes]], mode: str
+) -> None:
+    it = CodexFile(mode=mode)
+    it.context()
+    it.turn(1)
+    it.call("call_1", "exec_command", {"cmd": "ls"})
+    it.output("call_1", "a")
+    it.turn(2)
+    it.event("thread_rolled_back", num_turns=1)
+    it.add("compacted", {"message": "So far"})
+    it.turn(3)
+    home = tmp_path_factory.mktemp("x")
+    whole = [entries_of(talk) for talk in talks_of(TOOL, it.write(home))]
+    for at, line in rubbish:
+        it.lines.insert(at, line)
+    notes = Notes()
+    assert [entries_of(talk) for talk in talks_of(TOOL, it.write(home), notes)] == whole
+    assert sum(notes.skipped.values()) <= len(rubbish)
+
+
+def test_a_file_whose_first_line_is_torn_is_told(tmp_path: Path) -> None:
+    it = CodexFile()
+    it.context()
+    it.turn(1)
+    it.lines[0] = it.lines[0][:40]
+    notes = Notes()
+    (talk,) = talks_of(TOOL, it.write(tmp_path), notes)
+    assert told(talk) == ["Question 1", "Answer 1"]
+    assert (talk.arrived.id, talk.arrived.cwd) == (SESSION, CWD)
+    assert notes.skipped == {"a line is no JSON": 1}
 
 
 @given(st.binary(max_size=60), st.integers(0, 4000))
@@ -270,6 +349,51 @@ def test_more_than_there_is_can_be_taken_back(tmp_path: Path) -> None:
     main, branch = talks_of(TOOL, it.write(tmp_path))
     assert told(main) == ["Question 3", "Answer 3"]
     assert told(branch) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+
+
+def test_turns_before_a_compaction_can_be_taken_back(tmp_path: Path) -> None:
+    it = CodexFile()
+    it.turn(1)
+    it.turn(2)
+    it.add("compacted", {"message": "So far"})
+    it.turn(3)
+    it.event("thread_rolled_back", num_turns=2)
+    it.turn(4)
+    main, branch = talks_of(TOOL, it.write(tmp_path))
+    assert told(main) == ["Question 1", "Answer 1", "Question 4", "Answer 4"]
+    assert told(branch)[2:4] == ["Question 2", "Answer 2"]
+    assert told(branch)[-3:] == ["So far", "Question 3", "Answer 3"]
+    # A compaction that is older than what was taken back stays.
+    it.event("thread_rolled_back", num_turns=1)
+    it.add("compacted", {"message": "Anew"})
+    it.turn(5)
+    main, *_ = talks_of(TOOL, it.write(tmp_path))
+    assert told(main)[:2] == ["Question 1", "Answer 1"]
+    assert told(main)[-3:] == ["Anew", "Question 5", "Answer 5"]
+
+
+def test_what_was_inherited_can_be_taken_back(tmp_path: Path) -> None:
+    first = CodexFile(thread(1), mode="paginated")
+    for number in (1, 2, 3):
+        first.turn(number)
+    first.event("thread_rolled_back", num_turns=1)
+    first.write(tmp_path)
+    it = CodexFile(thread(2), mode="paginated", first=first.ordinal, history_base=first.base())
+    it.turn(4)
+    it.event("thread_rolled_back", num_turns=2)
+    path = it.write(tmp_path)
+    main, *branches = talks_of(TOOL, path)
+    assert told(main) == ["Question 1", "Answer 1"]
+    assert main.is_shortened
+    assert [told(branch)[2:] for branch in branches] == [
+        ["Question 2", "Answer 2", "Question 4", "Answer 4"],
+        ["Question 2", "Answer 2", "Question 3", "Answer 3"],
+    ]
+    it.turn(5)
+    it.write(tmp_path)
+    main, *_ = talks_of(TOOL, path)
+    assert told(main) == ["Question 1", "Answer 1", "Question 5", "Answer 5"]
+    assert not main.is_shortened
 
 
 def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ def test_an_agent_is_handed_what_codex_has_on_record(
     it.ask("My name is Ada.")
     it.answer("Hello, Ada.")
     it.end(1)
-    it.write(tmp_path, is_archived=True, is_compressed=True)
+    it.write(tmp_path, is_compressed=True)
+    put_away = CodexFile(thread(9))
+    put_away.turn(1)
+    put_away.write(tmp_path, is_archived=True)
     for number, file in enumerate((legacy(), paginated()), 2):
         file.thread_id = thread(number)
         file.write(tmp_path)
@@ -31,11 +34,12 @@ def test_an_agent_is_handed_what_codex_has_on_record(
         timeout=PATIENCE,
         check=True,
     )
-    assert b"Codex: 3 sessions: 3 new" in done.stderr
+    assert b"Codex: 4 sessions: 4 new" in done.stderr
     # The client judges every message by the published schemas.
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
     listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    assert thread(9) not in {it["sessionId"] for it in listed}
     about = next(it for it in listed if it["sessionId"] == SESSION)
     assert about["title"] == "My name is Ada."
     assert about["_meta"]["rekindle"]["importedFrom"] == "codex"

@@ -63,6 +63,8 @@ class Talk(Struct, frozen=True, kw_only=True):
     """Whether the tool itself would not show it: a branch that was left for another."""
     stamp: str = ""
     """Of such a branch: another one whenever it may have changed. Then it need not be told."""
+    is_shortened: bool = False
+    """Whether the tool itself has taken back what came after its end, and nothing came since."""
     is_archived: bool = False
     """Whether it is put away in the tool; if it is new here, it is put away here, too."""
 

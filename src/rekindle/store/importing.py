@@ -215,7 +215,7 @@ class Importer:
 
     def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:
         """Make the session what the file says, as far as it is not more than that already."""
-        if found.theirs is None and not _was_assumed(known, talk.arrived, found):
+        if found.theirs is None and not _has_to_be_less(known, talk, found):
             return self._unchanged(known, talk, at_us)
         if self._only_looks:
             return Merged(How.EXTENDED, known.id, _count(talk) - found.common)
@@ -276,11 +276,14 @@ def _is_the_same_file(known: Session, arrived: Arrived) -> bool:
     return (ours.tool, ours.path, ours.sha256, ours.version) == same
 
 
-def _was_assumed(known: Session, arrived: Arrived, found: Compared) -> bool:
-    """Tell whether a session has only more than the file by what was assumed of the file's end."""
-    if known.origin is None or found.ours is None or not is_its_own(known, arrived):
+def _has_to_be_less(known: Session, talk: Talk, found: Compared) -> bool:
+    """Tell whether what a session has more than the file was taken back, or only assumed.
+
+    Any other file that has less than before is cut off: what it had is kept.
+    """
+    if known.origin is None or found.ours is None or not is_its_own(known, talk.arrived):
         return False
-    return found.ours.seq > known.origin.settled
+    return talk.is_shortened or found.ours.seq > known.origin.settled
 
 
 def _of_the_tool(arrived: Arrived) -> dict[TitleSource, str]:

@@ -22,7 +22,7 @@ from rekindle.importers.codex.outline import (
     outline,
     told_lines,
 )
-from rekindle.importers.codex.places import known, thread_of
+from rekindle.importers.codex.places import Home, is_archived, known, thread_of
 from rekindle.importers.codex.records import (
     Base,
     Meta,
@@ -32,7 +32,6 @@ from rekindle.importers.codex.records import (
     read_item,
     read_line,
 )
-from rekindle.importers.codex.titles import Titles
 from rekindle.importers.codex.tool_calls import decoded
 from rekindle.importers.codex.words import folder_in
 from rekindle.importers.telling import Clock, Teller
@@ -44,7 +43,6 @@ NAME = "codex"
 _ENTRIES_FOR_A_TITLE = 200
 _LINES_FOR_A_FOLDER = 50
 _LONGEST_TITLE = 500
-_MOST_BASES = 100
 _MOST_BRANCHES = 50
 _MOST_BYTES_OF_BRANCHES = 1 << 30
 
@@ -80,15 +78,16 @@ class SessionFiles:
         self._notes = notes
         self._place = found.path
         self._thread_id = thread_of(found.path)
-        self._home = known(found.path) if self._thread_id is not None else None
+        # A file with a name of its own is alone.
+        self._home = known(found.path) if self._thread_id is not None else Home()
         self._files = self._paths(found.path)
-        if self._home is not None and self._home.titles.trouble:
+        if self._home.titles.trouble:
             notes.skip(self._home.titles.trouble)
         self._id = ""
 
     def _paths(self, path: Path) -> list[Path]:
         """Return the file that the session goes on with, and then those that were left for it."""
-        if self._home is None or self._thread_id is None:
+        if self._thread_id is None:
             return [path]
         if self._thread_id not in self._home.threads:
             raise FileNotFoundError(f"{path} is gone")
@@ -99,8 +98,6 @@ class SessionFiles:
     def talks(self) -> Iterator[Talk]:
         """Yield the session, and then what was taken back."""
         current = self._look(self._files[0], "outline")
-        if current is None:
-            return
         self._id = self._thread_id or current.meta.id or self._files[0].name.partition(".")[0]
         session = self._session(current)
         if session is None:
@@ -114,40 +111,26 @@ class SessionFiles:
         left = len(current.whole.rollbacks) + len(self._files) - 1 - most
         self._notes.skip("a branch is left out, because there are many", max(0, left))
 
-    def _look(self, path: Path, name: str) -> _Told | None:
-        meta = meta_in(path)
-        if meta is None:
-            return None
+    def _look(self, path: Path, name: str) -> _Told:
+        # If its first line is torn, the others are told all the same.
+        meta = meta_in(path) or Meta()
         notes = self._notes.anew(name)
-        segments = self._lineage(path, meta, notes)
+        segments = self._lineage(path, meta.subagent_history_start_ordinal, notes)
         cwd = meta.cwd or _folder_of(segments[-1])
         return _Told(meta=meta, cwd=cwd, segments=segments, whole=outline(segments, notes))
 
-    def _lineage(self, path: Path, meta: Meta, notes: Notes) -> list[Segment]:
+    def _lineage(self, path: Path, own_from: int | None, notes: Notes) -> list[Segment]:
         """Return the parts that a session is made of, the oldest first."""
-        own_from = meta.subagent_history_start_ordinal
-        own = Segment(path=path, size=_size_of(path), from_ordinal=own_from)
-        segments, seen = [own], {_name(path)}
-        rollouts = self._home.rollouts if self._home is not None else {}
-        while (base := meta.history_base) is not None:
-            end = base.end_ordinal_exclusive
+        segments = [Segment(path=path, size=_size_of(path), from_ordinal=own_from)]
+        for link in self._home.links(path):
+            end = link.base.end_ordinal_exclusive
             if own_from is not None and end is not None and end <= own_from:
                 # All that it has inherited is before what is its own.
                 break
-            rollout = rollouts.get(base.thread_id)
-            if rollout is None:
-                notes.skip("what a session begins with is in a file that is gone")
+            if link.rollout is None:
+                notes.skip(link.trouble)
                 break
-            if _name(rollout.path) in seen or len(segments) > _MOST_BASES:
-                notes.skip("what a session begins with begins with itself")
-                break
-            found = meta_in(rollout.path)
-            if found is None:
-                notes.skip("what a session begins with cannot be read")
-                break
-            segments.append(_inherited(rollout.path, base, own_from, notes))
-            seen.add(_name(rollout.path))
-            meta = found
+            segments.append(_inherited(link.rollout.path, link.base, own_from, notes))
         return segments[::-1]
 
     def _session(self, told: _Told) -> Talk | None:
@@ -157,7 +140,6 @@ class SessionFiles:
         if title is None:
             return None
         is_child = is_agents(meta)
-        titles = self._home.titles if self._home is not None else Titles()
         arrived = Arrived(
             id=self._id,
             created_us=_created(meta),
@@ -165,19 +147,24 @@ class SessionFiles:
             agent=AgentIdentity(name=NAME, version=meta.cli_version),
             # Without a folder it is not listed.
             cwd=None if is_child else told.cwd,
-            titles=_titles(titles.names.get(self._id) or _nickname(meta), title),
+            titles=_titles(self._home.titles.names.get(self._id) or _nickname(meta), title),
             parent_id=parent_of(meta),
             origin=Origin(tool=NAME, path=str(self._place), sha256=told.whole.sha256),
         )
-        return Talk(arrived=arrived, tell=tell, folder=told.cwd)
+        return Talk(
+            arrived=arrived,
+            tell=tell,
+            folder=told.cwd,
+            is_shortened=told.whole.is_shortened,
+            is_archived=is_archived(self._files[0]),
+        )
 
     def _left(self, current: _Told) -> Iterator[tuple[str, Callable[[Tally], Generator[Entry]]]]:
         """Yield what tells the branches that were left, the latest first, each with its stamp."""
         for path in self._files[1:]:
             told = self._look(path, f"outline {path.name}")
-            if told is not None:
-                tell = partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
-                yield f"{_name(path)}-{told.whole.sha256}", tell
+            tell = partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
+            yield f"{_name(path)}-{told.whole.sha256}", tell
         rollbacks = current.whole.rollbacks
         for number in reversed(range(len(rollbacks))):
             name, left = f"branch {number}", rollbacks[number]
@@ -250,9 +237,11 @@ def _nickname(meta: Meta) -> str | None:
 
 
 def _folder_of(own: Segment) -> str | None:
-    """Return the folder of an old session, which only the model was told."""
+    """Return the folder of a session that does not say it: the model was told."""
     for _, data in islice(own.lines(), _LINES_FOR_A_FOLDER):
-        item = read_item(data) if b"<environment_context>" in data else None
+        line = read_line(data) if b"<environment_context>" in data else None
+        # In older ones, the line is what was told.
+        item = read_item(bytes(line.payload) or data) if line is not None else None
         parts: list[Part] = item.content or [] if item is not None else []
         for part in parts:
             if (folder := folder_in(decoded(part.text))) is not None:

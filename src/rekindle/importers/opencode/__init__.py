@@ -17,7 +17,7 @@ def read(found: Found, notes: Notes) -> Iterator[Talk]:
         yield from Conversations(Tree(found.path), notes).talks()
     else:
         # It could not be looked into: it is said why.
-        for _ in sessions_in(found.path):
+        for _ in found.path.iterdir() if found.path.is_dir() else sessions_in(found.path):
             pass
 
 

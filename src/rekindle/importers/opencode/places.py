@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rekindle.importers.base import Found
-from rekindle.importers.opencode.database import is_database
+from rekindle.importers.database import is_database
 from rekindle.importers.opencode.rows import sessions_in
 from rekindle.importers.opencode.tree import (
     files_in_projects,
@@ -12,6 +12,7 @@ from rekindle.importers.opencode.tree import (
     found_file,
     is_session_file,
 )
+from rekindle.importers.telling import LATEST_US
 
 _MOST_TRIES = 2
 
@@ -31,7 +32,7 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
     """Yield the sessions of a file or below a folder."""
     if path.is_file():
         if is_session_file(path):
-            yield found_file(path)
+            yield from _in_file(path)
         elif is_database(path):
             yield from _in_database(path, cwd, set())
         return
@@ -43,7 +44,18 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
         # What was taken over from one into the other is still in both.
         here = {it.stem: it for it in files if it.stem not in known}
         known |= here.keys()
-        yield from map(found_file, here.values())
+        for file in here.values():
+            yield from _in_file(file)
+
+
+def _in_file(path: Path) -> Iterator[Found]:
+    try:
+        yield found_file(path) if path.suffix == ".json" else _unreadable(path)
+    except FileNotFoundError:
+        # It was just deleted.
+        return
+    except OSError:
+        yield _unreadable(path)
 
 
 def _databases(folder: Path) -> list[Path]:
@@ -63,7 +75,9 @@ def _in_database(path: Path, cwd: str | None, known: set[str]) -> Iterator[Found
             # Perhaps somebody has just begun to write to it.
             continue
         return
-    # Whoever reads it is told why that cannot be; the others are read.
-    stat = path.stat()
-    stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
-    yield Found(path=path, stamp=stamp, size=0, updated_us=stat.st_mtime_ns // 1000)
+    yield _unreadable(path)
+
+
+def _unreadable(path: Path) -> Found:
+    """Return what cannot be looked into: who reads it is told why, and the others are read."""
+    return Found(path=path, stamp="?", size=0, updated_us=LATEST_US)

@@ -92,12 +92,18 @@ class Conversations:
             arrived=self._arrived(prompt),
             tell=main,
             folder=session.directory or outline.folder,
+            is_shortened=is_cut,
             is_archived=session.time.archived is not None,
         )
         yield talk
         if is_cut:
-            aside = replace(talk.arrived, agent_session_id=NOBODY)
-            yield replace(talk, arrived=aside, tell=whole, is_aside=True)
+            yield Talk(
+                arrived=replace(talk.arrived, agent_session_id=NOBODY),
+                tell=whole,
+                folder=talk.folder,
+                is_aside=True,
+                stamp=outline.sha256,
+            )
         if self._kept.is_damaged:
             self._notes.skip("the database is damaged: a part of a session cannot be read")
 
@@ -147,8 +153,10 @@ class Conversations:
 def _outline(kept: Kept, notes: Notes) -> _Outline:
     """Look over a session, without reading what is said in it."""
     found = _Outline()
-    total = sha256()
     revert = kept.session.revert or Revert()
+    # What was said may be the same, and yet not be told: all counts that is told of it.
+    about = (kept.session.directory, revert.message_id, revert.part_id, kept.todos())
+    total = sha256(repr(about).encode())
     created_us = microseconds(kept.session.time.created)
     for number, stored in enumerate(kept.messages()):
         message = message_of(stored)
@@ -159,7 +167,9 @@ def _outline(kept: Kept, notes: Notes) -> _Outline:
             created_us = message.at_us if created_us is None else created_us
         if stored.id == revert.message_id:
             found.hidden_at = number
-        for data in chain((stored.data,), (data for _, data in stored.parts())):
+        told = (f"{stored.type} {stored.id}", stored.data)
+        for name, data in chain((told,), stored.parts()):
+            total.update(f"\0{name}\0".encode())
             total.update(data or b"")
             found.size += len(data or b"")
         notes.at(found.size // 2)
