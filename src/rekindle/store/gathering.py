@@ -62,16 +62,21 @@ class Gatherer:
         self._wanted = wanted
         self._known: dict[str, tuple[frozenset[str], str | None]] = {}
         """Of each place, how it looked when it was last read, and the folder it belongs to."""
+        self._deleted: set[str] = set()
+        """The places of which everything was deleted here."""
         self._again_us: dict[str, int] = {}
         """When to try again what has failed."""
 
     def remember(self, store: Store, *, undelete: bool = False) -> None:
         """Learn what was imported before."""
+        left: set[str] = set()
         for kept in store.imported():
+            (self._deleted if kept.is_deleted else left).add(kept.origin.path)
             if self._is_done(kept) and not (kept.is_deleted and undelete):
                 # Its branches have stamps of their own, which are like no file's.
                 stamps, folder = self._known.get(kept.origin.path, (frozenset(), None))
                 self._known[kept.origin.path] = (stamps | {kept.origin.stamp}, folder or kept.cwd)
+        self._deleted -= left
 
     def _is_done(self, kept: Kept) -> bool:
         origin = kept.origin
@@ -96,7 +101,7 @@ class Gatherer:
                 news.append(it)
             elif folder is None or (folder and wanted.is_of(folder)):
                 _count(report, it)
-                report.hows[How.UNCHANGED] += 1
+                report.hows[How.DELETED if place in self._deleted else How.UNCHANGED] += 1
         return news
 
     def take(self, found: Found, importer: Importer, report: Report, now_us: int,
