@@ -252,8 +252,10 @@ class Importer:
         if self._only_looks or theirs is None:
             return merged
         changes: list[Change] = []
-        if is_back:
-            changes.append(Opened(session_id=known.id, at_us=at_us))
+        # Where it was nobody knew when it was imported first.
+        cwd = arrived.cwd if known.cwd is None else None
+        if is_back or cwd is not None:
+            changes.append(Opened(session_id=known.id, at_us=at_us, cwd=cwd))
         ours = known.origin or replace(theirs, entries=0, settled=0, stamp="")
         if ours.path == theirs.path:
             origin = replace(ours, sha256=theirs.sha256)
