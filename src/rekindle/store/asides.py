@@ -145,8 +145,16 @@ def session_or_none(store: Store, session_id: str) -> Session | None:
 
 
 def is_its_own(known: Session, arrived: Arrived) -> bool:
-    """Tell whether all that a session has is from this very file."""
+    """Tell whether all that a session has is from this very file, or told in it."""
     ours, theirs = known.origin, arrived.origin
     if ours is None or theirs is None or ours.entries != known.last_seq:
+        return False
+    return is_same_file(known, arrived) and ours.recorded == theirs.recorded
+
+
+def is_same_file(known: Session, arrived: Arrived) -> bool:
+    """Tell whether a session was last taken from this very file."""
+    ours, theirs = known.origin, arrived.origin
+    if ours is None or theirs is None:
         return False
     return (ours.tool, ours.path) == (theirs.tool, theirs.path)

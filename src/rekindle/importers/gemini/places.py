@@ -1,7 +1,9 @@
 """Where Gemini CLI keeps things: a folder a project, named after it, or by a hash of its path.
 
 Which project a folder belongs to is told by a file in it, or by a list beside all of them. Where
-both are gone, a path that is known is the right one if its hash is the one that is on record.
+both are gone, a path that is known is the right one if its hash is the one that is on record. When
+a project that has a folder by its hash gets one by its name, the tool copies all that is in there,
+and never looks at the old one again.
 """
 
 import os
@@ -44,13 +46,15 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
         return
     below = path / "tmp" if (path / "tmp").is_dir() else path
     is_one = below.name == _CHATS or (below / _CHATS).is_dir()
-    for folder in [below] if is_one else [below, *sorted(_below(below))]:
+    projects = [] if is_one else sorted(_below(below))
+    successors = _successors(projects)
+    for folder in [below, *projects]:
         chats = folder if folder.name == _CHATS else folder / _CHATS
         if not chats.is_dir():
             # What lies elsewhere may be anything.
             yield from _of_folder(folder, is_sure=False)
         elif cwd is None or owner_of(chats.parent) in {None, cwd}:
-            yield from _of_folder(chats, is_sure=True)
+            yield from _of_folder(chats, successors.get(folder.name), is_sure=True)
 
 
 def _below(folder: Path) -> list[Path]:
@@ -58,14 +62,26 @@ def _below(folder: Path) -> list[Path]:
         return [Path(it.path) for it in entries if it.is_dir(follow_symlinks=False)]
 
 
-def _of_folder(folder: Path, *, is_sure: bool) -> Iterator[Found]:
+def _successors(projects: list[Path]) -> dict[str, Path]:
+    """Return where the chats of projects are now that have folders by their hashes, too."""
+    if not any(_HASH.fullmatch(it.name) for it in projects):
+        return {}
+    named = [(it, owner_of(it)) for it in projects if not _HASH.fullmatch(it.name)]
+    return {_hashed(owner): folder / _CHATS for folder, owner in named if owner is not None}
+
+
+def _of_folder(folder: Path, successor: Path | None = None, *, is_sure: bool) -> Iterator[Found]:
+    def is_left(path: Path) -> bool:
+        copy = successor / path.relative_to(folder) if successor is not None else None
+        return path.is_file() and (copy is None or not copy.is_file())
+
     paths = [it for it in folder.glob("session-*.json*") if _SESSION.fullmatch(it.name)]
-    files = [it for it in paths if it.is_file() and (is_sure or _is_its(it))]
+    files = [it for it in paths if is_left(it) and (is_sure or _is_its(it))]
     for _, group in groupby(sorted(files, key=_by_id), key=lambda it: _by_id(it)[0]):
         yield _found(list(group))
     if is_sure:
         for child in sorted(folder.glob("*/*.jsonl")):
-            if child.is_file():
+            if is_left(child):
                 yield _found([child], is_child=True)
 
 
@@ -179,6 +195,10 @@ def known_folders(project: Path) -> Iterator[str]:
             yield told
 
 
+def _hashed(path: str) -> str:
+    return sha256(path.encode("utf-8", "replace")).hexdigest()
+
+
 def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
     """Return the path that a hash was made of, if it is one of these, or above one of them."""
     tried: set[str] = set()
@@ -187,7 +207,7 @@ def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
             continue
         above = [candidate, *map(str, islice(PurePosixPath(candidate).parents, _DEEPEST))]
         for path in above:
-            if path not in tried and sha256(path.encode("utf-8", "replace")).hexdigest() == hashed:
+            if path not in tried and _hashed(path) == hashed:
                 return path
             tried.add(path)
     return None

@@ -47,8 +47,11 @@ class SessionFiles:
         self._is_child = self._parent_id is not None or self._whole.is_sub_agents
         self._id = child_id(self._parent_id, self._path.stem) if self._parent_id else session_id
         project = project_of(self._path)
-        self._owner = owner_of(project) if project is not None else None
-        self._folder = self._owner or self._guess_folder(project)
+        owner = owner_of(project) if project is not None else None
+        self._folder = owner or self._guess_folder(project)
+        # What is guessed may be guessed only later; and older files came to lie where the project
+        # is known when the tool copied them. But what is told of a file must stay the same.
+        self._root = None if self._whole.files[0].is_one_object else owner
         self._tips = self._whole.tips()
 
     def session(self) -> Talk | None:
@@ -108,9 +111,8 @@ class SessionFiles:
         """Yield the entries of one conversation."""
         notes = self._notes.anew(name)
         teller = Teller(self._id, tally, self._whole.created_us)
-        # What was guessed may be known only of a file that has grown.
         conversation = Conversation(
-            teller, notes, self._owner, partial(child_id, self._parent_id or self._id)
+            teller, notes, self._root, partial(child_id, self._parent_id or self._id)
         )
         every = [Records(file) for file in self._whole.files]
         last = self._last_of_object(wanted)
