@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from strangers import as_stranger
 
 from claude_files import SESSION, ClaudeFile
 from gathered import NOW, Run, everything
 from rekindle.importers.base import Found
 from rekindle.importers.claude import TOOL
-from rekindle.importers.finding import each, found, why
+from rekindle.importers.finding import each, found_in, why
 from rekindle.store.gathering import Gatherer, Report, Wanted
 from rekindle.store.memory import MemoryStore
 
@@ -20,47 +21,24 @@ OTHER = SESSION.replace("1", "2")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(open_folder: Path) -> Path:
     """Return a home with two projects; one session has sub-agents, some of them in a folder."""
     for session, cwd in ((SESSION, "/a"), (OTHER, "/b")):
         it = ClaudeFile(session, cwd)
         it.turn(1)
-        path = it.write(tmp_path)
+        path = it.write(open_folder)
     for name in ("agent-1.jsonl", "workflows/w/agent-2.jsonl"):
         child = path.with_suffix("") / "subagents" / name
         child.parent.mkdir(parents=True, exist_ok=True)
         child.write_bytes(it.data())
-    return tmp_path
-
-
-@pytest.fixture
-def forbid(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
-    """Return a list of places that nobody may look at, not even root."""
-    places: list[Path] = []
-    scandir, stat = os.scandir, Path.stat
-
-    def refuse(path: object) -> None:
-        if Path(str(path)) in places:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    def scan(path: str) -> object:
-        refuse(path)
-        return scandir(path)
-
-    def look(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
-        refuse(path)
-        return stat(path, follow_symlinks=follow_symlinks)
-
-    monkeypatch.setattr(os, "scandir", scan)
-    monkeypatch.setattr(Path, "stat", look)
-    yield places
-    places.clear()
+    return open_folder
 
 
 def told(home: Path) -> tuple[set[str], dict[str, str]]:
     """Return the sessions that are imported, and what is not."""
     store = MemoryStore()
-    failed = Run(store, home / ".claude").report.failed
+    with as_stranger():
+        failed = Run(store, home / ".claude").report.failed
     return {session.id for session, _, _ in everything(store)}, failed
 
 
@@ -79,12 +57,14 @@ ALL = {SESSION, OTHER, f"{OTHER}.agent-1", f"{OTHER}.agent-w.2"}
     ],
 )
 def test_what_nobody_may_look_at_is_told_and_keeps_no_other_out(
-    home: Path, forbid: list[Path], place: str, missing: set[str]
+    home: Path, place: str, missing: set[str]
 ) -> None:
     assert told(home) == (ALL, {})
     path = home / ".claude" / "projects" / place
-    forbid.append(path)
+    mode = path.stat().st_mode
+    path.chmod(0)
     ids, failed = told(home)
+    path.chmod(mode)
     assert ids == ALL - missing
     ((named, words),) = failed.items()
     assert (str(path) in f"{named} {words}", words.count("Permission denied")) == (True, 1)
@@ -108,7 +88,7 @@ def test_what_is_gone_when_it_is_looked_at_is_passed_over(tmp_path: Path) -> Non
     (tmp_path / "loop").symlink_to("loop")
 
     def find(path: Path) -> Iterator[Found]:
-        yield found([path])
+        yield found_in([path])
 
     assert [it.path for it in each([*paths, tmp_path / "a" / "x"], find)] == paths[::2]
     (it,) = each([tmp_path / "loop"], find)
@@ -120,12 +100,12 @@ def test_a_session_of_several_files_changes_with_each(tmp_path: Path) -> None:
     for number, path in enumerate(paths, 1):
         path.write_bytes(b"x" * number)
         os.utime(path, (number, number))
-    it = found(paths, is_child=True)
+    it = found_in(paths, is_child=True)
     assert (it.path, it.size, it.updated_us, it.is_child) == (paths[0], 3, 2_000_000, True)
     for path in paths:
         os.utime(path, (9, 9))
-        assert found(paths).stamp != it.stamp
-        it = found(paths)
+        assert found_in(paths).stamp != it.stamp
+        it = found_in(paths)
 
 
 def test_why_names_the_file_only_if_that_is_another() -> None:

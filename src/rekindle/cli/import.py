@@ -81,7 +81,10 @@ def _tools_that_know(path: Path) -> tuple[str, ...]:
     """Return the tools that have sessions in a file or folder."""
     from rekindle.importers import tool_named
 
-    return tuple(name for name in NAMES if any(True for _ in tool_named(name).find(path, None)))
+    troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
+    sure = [name for name, found in troubles.items() if "" in found]
+    # What nobody can look at may be anybody's.
+    return tuple(sure or [name for name, found in troubles.items() if found])
 
 
 def _take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:

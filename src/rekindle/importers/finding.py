@@ -9,7 +9,7 @@ from rekindle.importers.base import Found
 _LOOKED_AT = 64 * 1024
 
 
-def found(paths: Sequence[Path], *, is_child: bool = False) -> Found:
+def found_in(paths: Sequence[Path], *, is_child: bool = False) -> Found:
     """Return the session that some files are; the first is the one it is known by."""
     stats = [path.stat() for path in paths]
     return Found(

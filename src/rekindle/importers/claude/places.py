@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from rekindle.importers.base import Found
-from rekindle.importers.finding import beginning, each, files_in, folders_in, found
+from rekindle.importers.finding import beginning, each, files_in, folders_in, found_in
 
 _LONGEST_NAME = 200
 _LARGEST_OUTPUT = 16 * 1024 * 1024
@@ -79,7 +79,7 @@ def _of_folder(folder: Path, *, is_sure: bool) -> Iterator[Found]:
 
 def _of_file(path: Path, *, is_sure: bool) -> Iterator[Found]:
     if path.is_file() and (is_sure or _is_its(path)):
-        yield found([path], is_child=is_agents(path))
+        yield found_in([path], is_child=is_agents(path))
         yield from each([path.with_suffix("") / "subagents"], _of_agents)
 
 
