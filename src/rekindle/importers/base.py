@@ -11,6 +11,8 @@ from rekindle.model import Arrived, Entry
 _MOST_REASONS = 50
 _LONGEST_REASON = 80
 _OTHERS = "other reasons"
+_MOST_BRANCHES = 50
+_MOST_BYTES_OF_BRANCHES = 1 << 30
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -67,6 +69,11 @@ class Talk(Struct, frozen=True, kw_only=True):
     """Whether the tool itself has taken back what came after its end, and nothing came since."""
     is_archived: bool = False
     """Whether it is put away in the tool; if it is new here, it is put away here, too."""
+
+
+def most_branches(size: int) -> int:
+    """Return how many branches of a session are told: for each, all of its bytes are read."""
+    return min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, size)))
 
 
 class Notes:
