@@ -13,13 +13,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.importers.base import Found
 from rekindle.importers.codex.compressed import ENDING
 from rekindle.importers.codex.outline import meta_in
 from rekindle.importers.codex.records import Base, Meta, is_agents
 from rekindle.importers.codex.titles import Titles, titles_in
-from rekindle.importers.telling import LATEST_US
+from rekindle.importers.finding import found_in, out_of_reach, stamp_of
 
 _ARCHIVED = "archived_sessions"
 _FOLDERS = ("sessions", _ARCHIVED)
@@ -67,8 +68,8 @@ class Home(Struct, frozen=True):
     """The files of each session, the oldest first."""
     rollouts: dict[str, Rollout] = {}
     titles: Titles = Titles()
-    unreadable: list[Path] = []
-    """Folders that cannot be looked into."""
+    out_of_reach: list[Found] = []
+    """Folders that cannot be looked into, and why."""
 
     def current(self, thread_id: str) -> Rollout:
         """Return the file that a session goes on with."""
@@ -130,9 +131,9 @@ def look(home: Path) -> Home:
     """Look over all that Codex has in a folder."""
     below = [home / name for name in _FOLDERS if (home / name).is_dir()] or [home]
     named: dict[str, Rollout] = {}
-    unreadable: list[Path] = []
+    beyond: list[Found] = []
     for folder in below:
-        for rollout in _rollouts(folder, 0, unreadable):
+        for rollout in _rollouts(folder, 0, beyond):
             known = named.get(rollout.plain_name)
             # If there are both, what is compressed is about to go.
             if known is None or (known.path.suffix == ENDING and rollout.path.suffix != ENDING):
@@ -140,7 +141,7 @@ def look(home: Path) -> Home:
     threads: dict[str, list[Rollout]] = {}
     for rollout in sorted(named.values(), key=lambda it: (it.begun, it.id)):
         threads.setdefault(rollout.thread_id, []).append(rollout)
-    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home), unreadable)
+    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home), beyond)
     _known.pop(home, None)
     _known[home] = found
     if len(_known) > _HOMES_REMEMBERED:
@@ -158,22 +159,22 @@ def known(path: Path) -> Home:
     return found if found is not None and files and is_there else look(home)
 
 
-def _rollouts(folder: Path, depth: int, unreadable: list[Path]) -> Iterator[Rollout]:
+def _rollouts(folder: Path, depth: int, beyond: list[Found]) -> Iterator[Rollout]:
     try:
         with os.scandir(folder) as entries:
             below = sorted(entries, key=lambda it: it.name)
-    except OSError:
+    except OSError as error:
         if _top(folder) is None:
             # Nobody knows whether it is Codex's.
             if depth == 0:
                 raise
             return
-        unreadable.append(folder)
+        beyond.append(out_of_reach(folder, error))
         return
     for entry in below:
         if entry.is_dir(follow_symlinks=False):
             if depth < _DEEPEST:
-                yield from _rollouts(Path(entry.path), depth + 1, unreadable)
+                yield from _rollouts(Path(entry.path), depth + 1, beyond)
         elif entry.name.startswith("rollout-") and entry.is_file():
             rollout = _parsed(Path(entry.path))
             if rollout is not None:
@@ -215,10 +216,7 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
             about = _about(home.current(thread_id).path)
             if cwd is None or about is None or about.cwd in {None, cwd}:
                 yield from _found_now(home, thread_id)
-    for folder in home.unreadable:
-        # Who reads it is told why, and the others are read.
-        if folder.is_relative_to(path):
-            yield Found(path=folder, stamp="?", size=0, updated_us=LATEST_US)
+    yield from (it for it in home.out_of_reach if it.path.is_relative_to(path))
 
 
 def _found_now(home: Home, thread_id: str) -> Iterator[Found]:
@@ -235,7 +233,7 @@ def _found(home: Home, thread_id: str) -> Found:
     files = home.threads[thread_id]
     current = home.current(thread_id)
     stats = [it.path.stat() for it in files]
-    stamps = [f"{it.st_size}-{it.st_mtime_ns}" for it in stats]
+    stamps = map(stamp_of, stats)
     links = [it.trouble or it.base.thread_id for file in files for it in home.links(file.path)]
     told = [current.id, home.titles.names.get(thread_id, ""), *links]
     checksum = sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
@@ -250,13 +248,8 @@ def _found(home: Home, thread_id: str) -> Found:
 
 
 def _found_alone(path: Path) -> Found:
-    stat = path.stat()
-    return Found(
-        path=path,
-        stamp=f"{stat.st_size}-{stat.st_mtime_ns}",
-        size=_size(path, stat.st_size),
-        updated_us=stat.st_mtime_ns // 1000,
-    )
+    it = found_in([path])
+    return replace(it, size=_size(path, it.size))
 
 
 def _size(path: Path, size: int) -> int:

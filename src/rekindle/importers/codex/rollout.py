@@ -1,7 +1,6 @@
 """One session of Codex's: the files that it is made of, and the conversations in it."""
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.core.titles import title_from_prompt
-from rekindle.importers.base import Found, Notes, Talk, Tally
+from rekindle.importers.base import Found, Notes, Talk, Tally, most_branches
 from rekindle.importers.codex.compressed import ENDING
 from rekindle.importers.codex.conversation import About, Conversation
 from rekindle.importers.codex.outline import (
@@ -35,16 +33,12 @@ from rekindle.importers.codex.records import (
 from rekindle.importers.codex.tool_calls import decoded
 from rekindle.importers.codex.words import folder_in
 from rekindle.importers.telling import Clock, Teller
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Kind, Origin, TitleSource
-from rekindle.wire.envelope import members, rows, table
+from rekindle.importers.titles import titles_of
+from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
 
 NAME = "codex"
 
-_ENTRIES_FOR_A_TITLE = 200
 _LINES_FOR_A_FOLDER = 50
-_LONGEST_TITLE = 500
-_MOST_BRANCHES = 50
-_MOST_BYTES_OF_BRANCHES = 1 << 30
 
 
 class _Branch(Struct, frozen=True):
@@ -112,7 +106,7 @@ class SessionFiles:
         if session is None:
             return
         yield session
-        most = _most_branches(current.size)
+        most = most_branches(current.size)
         for left in islice(self._left(current), most):
             origin = Origin(tool=NAME, path=str(self._place), sha256=left.sha256)
             yield Talk(
@@ -122,8 +116,8 @@ class SessionFiles:
                 is_aside=True,
                 stamp=left.stamp,
             )
-        left = len(current.whole.rollbacks) + len(self._files) - 1 - most
-        self._notes.skip("a branch is left out, because there are many", max(0, left))
+        more = len(current.whole.rollbacks) + len(self._files) - 1 - most
+        self._notes.skip("a branch is left out, because there are many", max(0, more))
 
     def _look(self, path: Path, name: str) -> _Told:
         # If its first line is torn, the others are told all the same.
@@ -150,8 +144,9 @@ class SessionFiles:
     def _session(self, told: _Told) -> Talk | None:
         meta = told.meta
         tell = partial(self._tell, told, _Branch("session", told.whole.rollbacks))
-        title = _first_prompt(tell)
-        if title is None:
+        given = self._home.titles.names.get(self._id) or _nickname(meta)
+        titles = titles_of(given, tell)
+        if titles is None:
             return None
         is_child = is_agents(meta)
         arrived = Arrived(
@@ -161,7 +156,7 @@ class SessionFiles:
             agent=AgentIdentity(name=NAME, version=meta.cli_version),
             # Without a folder it is not listed.
             cwd=None if is_child else told.cwd,
-            titles=_titles(self._home.titles.names.get(self._id) or _nickname(meta), title),
+            titles=titles,
             parent_id=parent_of(meta),
             origin=Origin(tool=NAME, path=str(self._place), sha256=told.whole.sha256),
         )
@@ -244,10 +239,6 @@ def _created(meta: Meta) -> int:
     return Clock().read(meta.timestamp) or 0
 
 
-def _most_branches(size: int) -> int:
-    return min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, size)))
-
-
 def _nickname(meta: Meta) -> str | None:
     return meta.agent_nickname or meta.agent_role if is_agents(meta) else None
 
@@ -263,25 +254,3 @@ def _folder_of(own: Segment) -> str | None:
             if (folder := folder_in(decoded(part.text))) is not None:
                 return folder
     return None
-
-
-def _first_prompt(tell: Callable[[Tally], Generator[Entry]]) -> str | None:
-    """Return how the first prompt begins, or nothing; None if nothing is told."""
-    tally = Tally()
-    with closing(tell(tally)) as entries:
-        for entry in islice(entries, _ENTRIES_FOR_A_TITLE):
-            if entry.kind is Kind.PROMPT:
-                params = table((members(entry.line) or {}).get("params"))
-                if title := title_from_prompt(rows(params.get("prompt"))):
-                    return title
-    return "" if tally.entries else None
-
-
-def _titles(given: str | None, prompt: str) -> dict[TitleSource, str]:
-    """Return what a session is called: as it was given, and after its first prompt."""
-    titles: dict[TitleSource, str] = {}
-    if words := " ".join((given or "").split())[:_LONGEST_TITLE]:
-        titles[TitleSource.AGENT] = words
-    if prompt:
-        titles[TitleSource.PROMPT] = prompt
-    return titles

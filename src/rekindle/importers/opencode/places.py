@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rekindle.importers.base import Found
 from rekindle.importers.database import is_database
+from rekindle.importers.finding import each, files_in
 from rekindle.importers.opencode.rows import sessions_in
 from rekindle.importers.opencode.tree import (
     files_in_projects,
@@ -12,9 +13,6 @@ from rekindle.importers.opencode.tree import (
     found_file,
     is_session_file,
 )
-from rekindle.importers.telling import LATEST_US
-
-_MOST_TRIES = 2
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
@@ -32,7 +30,7 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
     """Yield the sessions of a file or below a folder."""
     if path.is_file():
         if is_session_file(path):
-            yield from _in_file(path)
+            yield found_file(path)
         elif is_database(path):
             yield from _in_database(path, cwd, set())
         return
@@ -44,18 +42,15 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
         # What was taken over from one into the other is still in both.
         here = {it.stem: it for it in files if it.stem not in known}
         known |= here.keys()
-        for file in here.values():
-            yield from _in_file(file)
+        yield from each(here.values(), _of_file)
 
 
-def _in_file(path: Path) -> Iterator[Found]:
-    try:
-        yield found_file(path) if path.suffix == ".json" else _unreadable(path)
-    except FileNotFoundError:
-        # It was just deleted.
-        return
-    except OSError:
-        yield _unreadable(path)
+def _of_file(path: Path) -> Iterator[Found]:
+    if path.suffix == ".json":
+        yield found_file(path)
+    else:
+        # It is a folder that could not be looked into: that is why.
+        files_in(path, "")
 
 
 def _databases(folder: Path) -> list[Path]:
@@ -65,19 +60,14 @@ def _databases(folder: Path) -> list[Path]:
 
 
 def _in_database(path: Path, cwd: str | None, known: set[str]) -> Iterator[Found]:
-    for _ in range(_MOST_TRIES):
-        try:
-            for found, session in sessions_in(path):
-                known.add(session.id)
-                if cwd is None or session.directory in {None, cwd}:
-                    yield found
-        except OSError:
-            # Perhaps somebody has just begun to write to it.
-            continue
-        return
-    yield _unreadable(path)
+    def sessions(path: Path) -> Iterator[Found]:
+        for found, session in sessions_in(path):
+            known.add(session.id)
+            if cwd is None or session.directory in {None, cwd}:
+                yield found
 
-
-def _unreadable(path: Path) -> Found:
-    """Return what cannot be looked into: who reads it is told why, and the others are read."""
-    return Found(path=path, stamp="?", size=0, updated_us=LATEST_US)
+    try:
+        yield from sessions(path)
+    except OSError:
+        # Perhaps somebody has just begun to write to it.
+        yield from each([path], sessions)
