@@ -189,6 +189,14 @@ class Forked(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
+class Recorded(Struct, frozen=True, kw_only=True):
+    """What a session has from before its file went on without us."""
+
+    entries: int
+    turns: int
+    messages: int
+
+
 class Origin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The file of another tool's that a session is in, and what is known of it here."""
 
@@ -202,6 +210,8 @@ class Origin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
     """How many of the session's entries are from it; if there are more, it went on here."""
     settled: int = 0
     """How many of those stay as they are, however the file goes on."""
+    recorded: Recorded | None = None
+    """The first of those, if they were recorded here: the file tells them in other words."""
     version: int = 0
     """Of the importer: another one may make other entries of the same file."""
 

@@ -125,7 +125,9 @@ def test_what_nobody_knows_is_refused(home: Path) -> None:
     assert said.startswith("rekindle: x.jsonl: it is no bundle, and no session of claude")
     (home / "empty").mkdir()
     assert cli(home, "empty")[2] == "rekindle: empty: there is nothing in it that can be imported\n"
-    assert "No such file" in cli(home, "nowhere")[2]
+    words = "there is no such file, and no tool of that name: give claude, codex, opencode"
+    for name in ("nowhere", "Claude"):
+        assert cli(home, name)[::2] == (1, f"rekindle: {name}: {words} or gemini, or all\n")
     assert not (home / "s.db").exists()
 
 

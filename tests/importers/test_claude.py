@@ -251,6 +251,19 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
     assert [item.role for item in items if isinstance(item, Message)][3] is Role.THOUGHT
 
 
+def test_a_compaction_goes_on_with_the_branch_that_it_names(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.turn(1)
+    above = it.last
+    it.user("This way")
+    left = it.last
+    it.user("That way", parent=above)
+    it.add("system", subtype="compact_boundary", parent=None, logicalParentUuid=left)
+    it.turn(2)
+    assert told_of(it, tmp_path)[2:3] == ["This way"]
+    assert "That way" not in told_of(it, tmp_path)
+
+
 def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:
     it = ClaudeFile()
     for number in range(60):

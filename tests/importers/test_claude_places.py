@@ -46,20 +46,30 @@ def test_only_a_projects_own_folder_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(
+    folder = tmp_path / "anything"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(
         '{"timestamp":"x","type":"session_meta","payload":{"sessionId":1}}\n'
     )
-    (tmp_path / "b.jsonl").write_text("{}\n")
-    (tmp_path / "c.txt").write_bytes(everything().data())
-    (tmp_path / "d.jsonl").mkdir()
-    assert list(TOOL.find(tmp_path, None)) == []
-    for path in tmp_path.iterdir():
+    (folder / "b.jsonl").write_text("{}\n")
+    (folder / "c.txt").write_bytes(everything().data())
+    (folder / "d.jsonl").mkdir()
+    for path in (tmp_path, folder, *folder.iterdir()):
         assert list(TOOL.find(path, None)) == []
 
 
 @pytest.mark.parametrize(
     "named",
-    ["/etc/passwd", "../../../secret.txt", "tool-results/../../secret.txt", "..", "", "link.txt"],
+    [
+        "/etc/passwd",
+        "../../../secret.txt",
+        "tool-results/../../secret.txt",
+        "..",
+        "",
+        "link.txt",
+        "x" * 300,
+        "a\0b",
+    ],
 )
 def test_no_other_file_is_read_whatever_a_record_says(tmp_path: Path, named: str) -> None:
     it = ClaudeFile()

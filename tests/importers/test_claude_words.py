@@ -62,6 +62,11 @@ def test_a_prompt_that_never_reached_the_agent_is_told_for_the_time_being(tmp_pa
     (talk,) = talks_of(TOOL, it.write(tmp_path))
     assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Wait"]
     assert len(settled_of(talk)) == 2
+    it.loose("queue-operation", operation="remove")
+    it.loose("queue-operation", operation="enqueue", content="Not yet")
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Wait", "Not yet"]
+    it.loose("queue-operation", operation="remove")
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Wait"]
     it.loose("queue-operation", operation="popAll")
     assert told_of(it, tmp_path) == ["Question 1", "Answer 1"]
     it.loose("queue-operation", operation="enqueue", content="Wait")
@@ -88,8 +93,14 @@ def test_titles_by_their_rank(tmp_path: Path) -> None:
         it.put({"type": kind, name: f"By {kind}", "leafUuid": it.last})
         assert title(it)[TitleSource.AGENT] == f"By {kind}"
     it.put({"type": "ai-title", "aiTitle": "Later"})
+    it.put({"type": "summary", "summary": "Later", "leafUuid": it.last})
     it.put({"type": "custom-title", "customTitle": "Last"})
     assert title(it)[TitleSource.AGENT] == "Last"
+    older = ClaudeFile()
+    older.turn(1)
+    for words in ("First", "Last"):
+        older.put({"type": "summary", "summary": words, "leafUuid": older.last})
+    assert title(older)[TitleSource.AGENT] == "Last"
 
 
 def test_a_team_mates_session_is_not_listed(tmp_path: Path) -> None:
@@ -97,6 +108,15 @@ def test_a_team_mates_session_is_not_listed(tmp_path: Path) -> None:
     it.turn(1)
     (talk,) = talks_of(TOOL, it.write(tmp_path))
     assert (talk.arrived.cwd, talk.folder, talk.arrived.agent_session_id) == (None, CWD, "")
+
+
+def test_a_session_that_has_a_team_only_later_is_listed(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    for number in range(5):
+        it.turn(number)
+    it.user("Build a team", teamName="team")
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    assert talk.arrived.cwd == CWD
 
 
 def test_a_file_of_a_sub_agent_alone_is_not_listed(tmp_path: Path) -> None:
@@ -132,6 +152,8 @@ def test_lists_of_things_to_do_are_plans(tmp_path: Path) -> None:
     it.result("toolu_1", "Task #7 created successfully: One")
     it.call("msg_2", "toolu_2", "TaskCreate", {"subject": "Two"})
     it.result("toolu_2", [said('{"task":{"id":"8"}}')])
+    it.call("msg_2", "toolu_x", "TaskCreate", {"subject": "Three"})
+    it.result("toolu_x", "Task #9 created, or not", is_error=True)
     it.call("msg_3", "toolu_3", "TaskUpdate", {"taskId": "7", "status": "in_progress"})
     it.result("toolu_3", "ok")
     it.call("msg_4", "toolu_4", "TaskUpdate", {"taskId": "8", "status": "deleted"})
@@ -147,6 +169,7 @@ def test_what_nobody_has_said_is_not_told(tmp_path: Path) -> None:
     it = ClaudeFile()
     it.turn(1)
     it.user("Be nice", isMeta=True)
+    it.user("Only shown", isVisibleInTranscriptOnly=True)
     it.add(
         "assistant",
         message={
@@ -220,6 +243,34 @@ def test_results_are_shown_as_the_tools_own_agent_shows_them(tmp_path: Path) -> 
     assert shown == [
         ["```\n1\tthe note\n```"], ["```console\na\n```"], ["a.py:1:x"], ["A page", None],
     ]  # fmt: skip
+
+
+def test_what_one_call_has_brought_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Write")
+    blocks: list[object] = []
+    for name in ("a", "b"):
+        it.call("msg_1", name, "Write", {"file_path": f"/{name}", "content": name})
+        blocks.append({"type": "tool_result", "tool_use_id": name, "content": "ok"})
+    patch = [{"newStart": 1, "lines": ["+a"]}]
+    it.user(blocks, toolUseResult={"filePath": "/a", "structuredPatch": patch})
+    _, *calls = told_of(it, tmp_path)
+    assert [call.fields["content"][0]["path"] for call in calls] == ["/a", "/b"]
+
+
+def test_a_long_output_is_found_by_its_name_or_by_what_the_record_says(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Run")
+    folder = it.path(tmp_path).with_suffix("") / "tool-results"
+    folder.mkdir(parents=True)
+    for name, words in (("a", f"Full output saved to: {folder}/a.txt\nPreview"), ("b", "Preview")):
+        (folder / f"{name}.txt").write_text(f"All of {name}")
+        it.call("msg_1", name, "Grep", {})
+        told_where = {"persistedOutputPath": f"/elsewhere/{name}.txt"}
+        it.result(name, f"<persisted-output>\n{words}\n</persisted-output>", told_where)
+    _, *calls = told_of(it, tmp_path)
+    texts = [call.fields["content"][0]["content"]["text"] for call in calls]
+    assert texts == ["All of a", "All of b"]
 
 
 def test_a_copy_of_a_session_belongs_to_that(tmp_path: Path) -> None:

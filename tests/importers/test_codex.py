@@ -4,14 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 from codex_files import SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy, paginated, rolled_back
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
 from rekindle.core.items import Message, Role, ToolCall
 from rekindle.core.transcript import fold
-from rekindle.importers.base import Notes, Talk
+from rekindle.importers.base import Notes
 from rekindle.importers.codex import TOOL
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -173,76 +172,6 @@ def test_an_answer_is_settled_when_it_is_there(tmp_path: Path) -> None:
     assert len(settled_of(talk)) == len(entries_of(talk)) - 1
 
 
-def test_a_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: Path) -> None:
-    it = CodexFile(mode="paginated")
-    it.begin(1)
-    it.ask("Question \N{GRINNING FACE}")
-    it.call("call_1", "exec_command", {"cmd": "ls"})
-    it.output("call_1", "text")
-    it.answer("Answer")
-    it.end(1)
-    data = it.data()
-    path = tmp_path / NAME
-    for length in range(len(data)):
-        path.write_bytes(data[:length])
-        cut = entries_of(main) if (main := first(path)) else []
-        path.write_bytes(data[: data.rfind(b"\n", 0, length) + 1])
-        sure = settled_of(main) if (main := first(path)) else []
-        assert cut[: len(sure)] == sure
-
-
-def test_a_compressed_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: Path) -> None:
-    it = legacy()
-    path = it.write(tmp_path, is_compressed=True)
-    data = path.read_bytes()
-    (talk,) = talks_of(TOOL, path)
-    whole = entries_of(talk)
-    for length in range(0, len(data), 17):
-        path.write_bytes(data[:length])
-        talks = talks_of(TOOL, path)
-        assert not talks or entries_of(talks[0])[:-1] == whole[: len(entries_of(talks[0])) - 1]
-
-
-@given(st.data())
-def test_a_file_with_changed_bytes_tells_what_is_before(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    it = CodexFile()
-    for number in range(4):
-        it.turn(number)
-        it.call(f"call_{number}", "shell", {"command": ["ls"]})
-        it.output(f"call_{number}", "a\nb")
-    whole_data = it.data()
-    is_compressed = data.draw(st.booleans())
-    at = data.draw(st.integers(0, len(whole_data) - 1))
-    changed = bytearray(whole_data)
-    length = data.draw(st.integers(1, 40))
-    changed[at : at + length] = data.draw(st.binary(min_size=0, max_size=40))
-    folder = tmp_path_factory.mktemp("x")
-    path = write_file(folder / NAME, bytes(changed), is_compressed=is_compressed)
-    damaged_file = [entries_of(it) for it in talks_of(TOOL, path)]
-    path.unlink()
-    path = write_file(folder / NAME, whole_data[: whole_data.rfind(b"\n", 0, at) + 1])
-    sure = settled_of(main) if (main := first(path)) else []
-    assert any(it[: len(sure)] == sure for it in [*damaged_file, sure])
-
-
-@given(st.binary(max_size=60), st.integers(0, 4000))
-def test_a_compressed_file_with_changed_bytes_is_not_fatal(
-    tmp_path_factory: pytest.TempPathFactory, rubbish: bytes, at: int
-) -> None:
-    path = legacy().write(tmp_path_factory.mktemp("x"), is_compressed=True)
-    data = bytearray(path.read_bytes())
-    data[at : at + len(rubbish)] = rubbish
-    path.write_bytes(bytes(data))
-    for talk in talks_of(TOOL, path):
-        entries_of(talk)
-
-
-def first(path: Path) -> Talk | None:
-    return next(iter(talks_of(TOOL, path)), None)
-
-
 def told_of(it: CodexFile, home: Path) -> list[object]:
     return told(talks_of(TOOL, it.write(home))[0])
 
@@ -270,6 +199,51 @@ def test_more_than_there_is_can_be_taken_back(tmp_path: Path) -> None:
     main, branch = talks_of(TOOL, it.write(tmp_path))
     assert told(main) == ["Question 3", "Answer 3"]
     assert told(branch) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+
+
+def test_turns_before_a_compaction_can_be_taken_back(tmp_path: Path) -> None:
+    it = CodexFile()
+    it.turn(1)
+    it.turn(2)
+    it.add("compacted", {"message": "So far"})
+    it.turn(3)
+    it.event("thread_rolled_back", num_turns=2)
+    it.turn(4)
+    main, branch = talks_of(TOOL, it.write(tmp_path))
+    assert told(main) == ["Question 1", "Answer 1", "Question 4", "Answer 4"]
+    assert told(branch)[2:4] == ["Question 2", "Answer 2"]
+    assert told(branch)[-3:] == ["So far", "Question 3", "Answer 3"]
+    # A compaction that is older than what was taken back stays.
+    it.event("thread_rolled_back", num_turns=1)
+    it.add("compacted", {"message": "Anew"})
+    it.turn(5)
+    main, *_ = talks_of(TOOL, it.write(tmp_path))
+    assert told(main)[:2] == ["Question 1", "Answer 1"]
+    assert told(main)[-3:] == ["Anew", "Question 5", "Answer 5"]
+
+
+def test_what_was_inherited_can_be_taken_back(tmp_path: Path) -> None:
+    first = CodexFile(thread(1), mode="paginated")
+    for number in (1, 2, 3):
+        first.turn(number)
+    first.event("thread_rolled_back", num_turns=1)
+    first.write(tmp_path)
+    it = CodexFile(thread(2), mode="paginated", first=first.ordinal, history_base=first.base())
+    it.turn(4)
+    it.event("thread_rolled_back", num_turns=2)
+    path = it.write(tmp_path)
+    main, *branches = talks_of(TOOL, path)
+    assert told(main) == ["Question 1", "Answer 1"]
+    assert main.is_shortened
+    assert [told(branch)[2:] for branch in branches] == [
+        ["Question 2", "Answer 2", "Question 4", "Answer 4"],
+        ["Question 2", "Answer 2", "Question 3", "Answer 3"],
+    ]
+    it.turn(5)
+    it.write(tmp_path)
+    main, *_ = talks_of(TOOL, path)
+    assert told(main) == ["Question 1", "Answer 1", "Question 5", "Answer 5"]
+    assert not main.is_shortened
 
 
 def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Where Codex keeps its sessions, what it calls them, and which files are read at all."""
 
 import json
+import shutil
 from pathlib import Path
 
 import apsw
 import pytest
+from strangers import as_stranger
 
 from codex_files import CWD, SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy
@@ -76,6 +78,48 @@ def test_sub_agents_are_known_at_once(tmp_path: Path) -> None:
     assert [it.is_child for it in TOOL.find(tmp_path / ".codex", None)] == [False, True, True]
 
 
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_what_is_archived(tmp_path: Path, *, is_archived: bool) -> None:
+    folder = tmp_path / "archived_sessions"
+    path = session().write(folder, is_archived=is_archived)
+    assert [it.is_archived for it in talks_of(TOOL, path)] == [is_archived]
+
+
+def test_a_session_may_move_while_others_are_found(tmp_path: Path) -> None:
+    session(1).write(tmp_path)
+    second = session(2)
+    path = second.write(tmp_path)
+    found = TOOL.find(tmp_path / ".codex", None)
+    next(found)
+    path.unlink()
+    second.write(tmp_path, is_archived=True, is_compressed=True)
+    (moved,) = found
+    assert moved.path == path
+    session(3).write(tmp_path)
+    found = TOOL.find(tmp_path / ".codex", None)
+    next(found)
+    next((tmp_path / ".codex" / "archived_sessions").iterdir()).unlink()
+    # One that is gone keeps no other out.
+    assert [thread(3) in it.path.name for it in found] == [True]
+
+
+def test_a_folder_that_cannot_be_read_keeps_no_other_out(open_folder: Path) -> None:
+    session(1).write(open_folder)
+    hidden = session(2).write(open_folder, is_archived=True).parent
+    hidden.chmod(0)
+    with as_stranger():
+        sound, refused = TOOL.find(open_folder / ".codex", None)
+        assert thread(1) in sound.path.name
+        assert (refused.path, refused.trouble) == (hidden, "Permission denied")
+        # In a folder that is not Codex's, this means nothing.
+        other = open_folder / "other"
+    other.mkdir()
+    (other / "secret").mkdir(mode=0)
+    with as_stranger():
+        assert list(TOOL.find(other, None)) == []
+    hidden.chmod(0o755)
+
+
 def test_old_files_lie_in_one_folder(tmp_path: Path) -> None:
     path = tmp_path / ".codex" / "sessions" / CodexFile().name()
     path.parent.mkdir(parents=True)
@@ -120,6 +164,43 @@ def test_a_session_that_begins_with_itself_is_told_once(tmp_path: Path) -> None:
         (talk,) = talks_of(TOOL, path, notes)
         assert told(talk)[-2:] == [f"Question {number}", f"Answer {number}"]
         assert notes.skipped["what a session begins with begins with itself"] == 1
+
+
+def test_a_session_may_begin_in_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = session(1)
+    for number in range(2, 40):
+        it.write(tmp_path, is_compressed=number % 2 == 0)
+        it = session(number, first=it.ordinal, history_base=it.base())
+    path = it.write(tmp_path)
+    words = [f"{kind} {number}" for number in range(1, 40) for kind in ("Question", "Answer")]
+    assert told(talks_of(TOOL, path)[0]) == words
+    monkeypatch.setattr("rekindle.importers.codex.places._MOST_LINKS", 3)
+    notes = Notes()
+    assert told(talks_of(TOOL, path, notes)[0]) == words[-8:]
+    assert notes.skipped == {"what a session begins with is in too many files": 1}
+
+
+def test_a_base_that_goes_away_meanwhile_is_told(tmp_path: Path) -> None:
+    first = session(1)
+    path = first.write(tmp_path)
+    found, _ = TOOL.find(session(2, history_base=first.base()).write(tmp_path).parent, None)
+    _, found = TOOL.find(path.parent, None)
+    path.unlink()
+    notes = Notes()
+    (talk,) = TOOL.read(found, notes)
+    assert told(talk) == ["Question 2", "Answer 2"]
+    assert notes.skipped == {"what a session begins with cannot be read": 1}
+
+
+def test_the_first_lines_of_a_base_may_be_torn(tmp_path: Path) -> None:
+    first = session(1)
+    first.lines[0] = b"x" * len(first.lines[0])
+    first.write(tmp_path)
+    path = session(2, first=first.ordinal, history_base=first.base()).write(tmp_path)
+    notes = Notes()
+    (talk,) = talks_of(TOOL, path, notes)
+    assert told(talk) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
+    assert notes.skipped == {"a line is no JSON": 1}
 
 
 @pytest.mark.parametrize(
@@ -223,13 +304,37 @@ def test_a_database_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (home / "state_5.sqlite").write_bytes(b"rubbish" * 1000)
     notes = Notes()
     assert title(home, notes) == {TitleSource.PROMPT: "Question 1"}
-    (reason,) = notes.skipped
-    assert reason.startswith("titles in state_5.sqlite cannot be read")
+    why = "the database cannot be read: file is not a database"
+    assert notes.skipped == {f"titles in state_5.sqlite: {why}": 1}
     (home / "state_5.sqlite").unlink()
     apsw.Connection(str(home / "state_5.sqlite")).execute("CREATE TABLE threads(x)")
     notes = Notes()
     assert title(home, notes) == {TitleSource.PROMPT: "Question 1"}
     assert notes.skipped == {}
+
+
+def test_titles_may_be_damaged(tmp_path: Path) -> None:
+    home = tmp_path / ".codex"
+    session(1).write(tmp_path)
+    db = database(home)
+    db.execute("INSERT INTO threads(id, title) VALUES(?, CAST(x'41FF' AS TEXT))", (thread(1),))
+    db.close()
+    assert title(home)[TitleSource.AGENT] == "A\N{REPLACEMENT CHARACTER}"
+
+
+def test_titles_that_a_crash_has_left_in_a_log_are_read(tmp_path: Path) -> None:
+    home = tmp_path / ".codex"
+    session(1).write(tmp_path)
+    (tmp_path / "live").mkdir()
+    db = database(tmp_path / "live")
+    db.execute("INSERT INTO threads(id, name) VALUES(?, 'Left')", (thread(1),))
+    for name in ("state_5.sqlite", "state_5.sqlite-wal"):
+        shutil.copy(tmp_path / "live" / name, home)
+    db.close()
+    before = sorted((it.name, it.stat().st_mtime_ns, it.stat().st_size) for it in home.iterdir())
+    assert title(home)[TitleSource.AGENT] == "Left"
+    after = sorted((it.name, it.stat().st_mtime_ns, it.stat().st_size) for it in home.iterdir())
+    assert after == before
 
 
 def test_the_database_says_which_file_a_reverted_session_goes_on_with(tmp_path: Path) -> None:

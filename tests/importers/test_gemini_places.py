@@ -1,17 +1,21 @@
 """Where Gemini CLI keeps its sessions, which project they are of, and which files are read."""
 
 import json
+import shutil
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from gemini_files import CWD, SESSION, GeminiFile, everything, sub_agents
+from gathered import Run, everything as everything_in
+from gemini_files import CWD, SESSION, GeminiFile, everything, older, sub_agents
 from imported import entries_of, talks_of
 from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.places import folders
+from rekindle.store.memory import MemoryStore
+from rekindle.store.merging import How
 
 HASH = sha256(CWD.encode()).hexdigest()
 
@@ -80,6 +84,42 @@ def test_a_hash_is_that_of_a_folder_that_the_session_names(tmp_path: Path) -> No
     it = turns()
     it.call("read_file", {"file_path": f"{CWD}/src/a.py"}, "a")
     assert folder_of(placed(tmp_path, HASH, it)) == CWD
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_a_project_that_got_a_folder_by_its_name_is_not_there_twice(
+    suffix: str, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    it = older() if suffix == "json" else turns()
+    path = placed(tmp_path, HASH, it).with_suffix(f".{suffix}")
+    path.with_suffix(".jsonl").unlink()
+    path.write_bytes(it.one_object() if suffix == "json" else it.data())
+    gone = path.with_name("session-2025-01-01T00-00-88888888.jsonl")
+    gone.write_bytes(turns(session="88888888-only-there").data())
+    child = path.parent / SESSION / "helper-1.jsonl"
+    child.parent.mkdir()
+    child.write_bytes(turns(session="helper-1").data())
+    root = tmp_path / ".gemini"
+    assert len(Run(store, root, TOOL).hows) == 3
+    before = [entries for _, _, entries in everything_in(store)]
+    # The tool copies all of it, and goes on there.
+    copy = root / "tmp" / "project"
+    shutil.copytree(path.parents[1], copy)
+    (copy / ".project_root").write_text(CWD)
+    (copy / "chats" / gone.name).unlink()
+    found = [it.path.parents[1].name for it in TOOL.find(root, None) if not it.is_child]
+    assert found == [HASH, "project"]
+    assert len([it for it in TOOL.find(root, None) if it.is_child]) == 1
+    assert Run(store, root, TOOL).hows == []
+    assert [entries for _, _, entries in everything_in(store)] == before
+    assert store.session(SESSION).cwd == CWD
+    it.turn(7)
+    name = copy / "chats" / path.name
+    name.write_bytes(it.one_object() if suffix == "json" else it.data())
+    assert Run(store, root, TOOL).hows == [How.EXTENDED]
+    assert len(everything_in(store)) == 3
+    assert Run(store, root, TOOL).read == 1, "only the sub-agent's, which has not changed"
 
 
 @pytest.mark.parametrize("registry", ["", "{", '{"projects": 5}', '{"projects": {"/a": []}}'])

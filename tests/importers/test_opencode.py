@@ -26,6 +26,7 @@ from opencode_files import (
 from rekindle.core.items import ToolCall
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.opencode import TOOL
+from rekindle.importers.opencode.rows import LARGEST
 from rekindle.model import Entry
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -136,14 +137,22 @@ def test_an_older_database_has_fewer_tables_and_columns(tmp_path: Path) -> None:
     path = it.to_database(tmp_path / "opencode.db")
     db = open_database(path)
     for statement in (
-        "drop table todo",
-        "drop table session_message",
+        # So it was for some weeks.
+        "drop index session_message_session_seq_idx",
+        "alter table session_message drop column seq",
         "alter table session drop column time_archived",
         "alter table session drop column tokens_input",
+        "alter table todo drop column time_updated",
+        "drop index message_session_time_created_id_idx",
+        "drop index part_message_id_id_idx",
+        "drop table todo",
+        "drop table session_message",
     ):
         db.execute(statement)
+        assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"], statement
+    db.execute("drop table part")
+    assert talks_of(TOOL, path) == []
     db.close()
-    assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"]
 
 
 def test_messages_are_in_order_of_time_and_then_of_their_ids(tmp_path: Path) -> None:
@@ -220,6 +229,21 @@ def test_what_is_being_said_is_told_for_the_time_being(tmp_path: Path) -> None:
     assert call.fields["status"] == "failed"
 
 
+@pytest.mark.parametrize("at", [1e307, -1, 1e18, "then", None])
+def test_times_may_be_none(at: object, tmp_path: Path) -> None:
+    it = OpenCode()
+    it.turn(1)
+    it.messages[0].data["time"] = {"created": at}
+    it.messages[1].data["time"] = {"created": at, "completed": at}
+    it.messages[1].parts["prt_z"] = {**called("bash", {}), "time": {"start": at}}
+    it.messages[1].parts["prt_z"]["state"]["time"] = {"start": at, "end": at}
+    path = it.to_tree(tmp_path)
+    path.write_text(path.read_text().replace(str(BEGIN), json.dumps(at)))
+    for talk in (first(path), first(it.to_database(tmp_path / "opencode.db"))):
+        assert talk.arrived.created_us in {0, BEGIN * 1000}
+        assert told(talk)[:2] == ["Question 1", "Answer 1"]
+
+
 # -- torn rows and files --------------------------------------------------------------------------
 
 
@@ -231,6 +255,17 @@ def test_a_torn_message_takes_no_other_with_it(tmp_path: Path) -> None:
     words = ["Question 1", "Answer 1", "Answer 2", "Question 3", "Answer 3"]
     assert told_of(it, tmp_path) == words
     assert told(first(it.to_tree(tmp_path))) == words
+
+
+def test_a_part_that_is_too_large_takes_no_other_with_it(tmp_path: Path) -> None:
+    it = OpenCode()
+    it.turn(1)
+    it.agent(called("bash", {"command": "yes"}, "y" * LARGEST), said("Enough."))
+    for path in (it.to_database(tmp_path / "opencode.db"), it.to_tree(tmp_path)):
+        notes = Notes()
+        (talk,) = talks_of(TOOL, path, notes)
+        assert told(talk) == ["Question 1", "Answer 1", "Enough."]
+        assert notes.skipped == {"a part of a message is torn, or too large": 1}
 
 
 @settings(max_examples=50)

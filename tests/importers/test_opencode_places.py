@@ -9,19 +9,17 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
+from strangers import as_stranger
 
 from imported import entries_of, talks_of, told
 from opencode_files import CWD, SESSION, OpenCode, open_database, said
 from recorded import opened
 from rekindle.importers.base import Notes
+from rekindle.importers.database import Database
 from rekindle.importers.opencode import TOOL
-from rekindle.importers.opencode.database import Database
 from rekindle.store.sqlite import SqliteStore
-
-STRANGER = 65534
 
 
 def talk(turns: int = 1, session: str = SESSION, **fields: object) -> OpenCode:
@@ -126,6 +124,9 @@ def test_a_project_says_where_it_is_if_a_session_does_not(tmp_path: Path) -> Non
         "update session set revert = '{\"messageID\":\"x\"}' where id = 'ses_a'",
         "update part set time_updated = 1 << 50 where id = 'prt_a0018'",
         "update message set time_updated = 1 << 50 where id = 'msg_a0017'",
+        # What goes on stands before what was typed meanwhile.
+        "update part set time_updated = 1 << 50 where id = 'prt_a0012'",
+        "update message set time_updated = 1 << 50 where id = 'msg_a0010'",
         "delete from message where id = 'msg_a0001'",
         "delete from part where id = 'prt_a0018'",
         "insert into todo values ('ses_a', 'x', 'pending', 'low', 0, 1, 1)",
@@ -151,6 +152,10 @@ def test_files_that_have_changed_are_known_by_their_stamp(tmp_path: Path) -> Non
     path = it.to_tree(tmp_path)
     before = stamps(tmp_path)
     (last,) = (tmp_path / "storage" / "part" / it.messages[-1].id).glob("*2.json")
+    last.write_text(last.read_text().replace("Answer", "Another"))
+    assert stamps(tmp_path) != before
+    before = stamps(tmp_path)
+    (last,) = (tmp_path / "storage" / "part" / it.messages[1].id).glob("*5.json")
     last.write_text(last.read_text().replace("Answer", "Another"))
     assert stamps(tmp_path) != before
     before = stamps(tmp_path)
@@ -231,23 +236,17 @@ def test_a_session_is_read_as_it_was_at_one_moment(tmp_path: Path) -> None:
         assert len(told(talks_of(TOOL, path)[0])) == 118
 
 
-@pytest.fixture
-def open_folder() -> Generator[Path]:
-    """Yield a folder that all may look into."""
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-@contextmanager
-def as_stranger() -> Generator[None]:
-    """Be somebody who may not write everywhere."""
-    own = os.geteuid()
-    os.seteuid(STRANGER if own == 0 else own)
-    try:
-        yield
-    finally:
-        os.seteuid(own)
+def test_the_log_of_an_open_database_is_read_by_who_may_not_write(open_folder: Path) -> None:
+    path = open_folder / "opencode.db"
+    with another_process(path) as write:
+        write(talk(3))
+        open_folder.chmod(0o555)
+        with unchanged(open_folder), as_stranger():
+            assert Database(path).is_shared
+            assert len(told(talks_of(TOOL, path)[0])) == 6
+        open_folder.chmod(0o755)
+        write(talk(4))
+    assert len(told(talks_of(TOOL, path)[0])) == 8
 
 
 @pytest.mark.parametrize("missing", ["", "opencode.db-shm"])
@@ -339,8 +338,48 @@ def test_a_file_that_is_no_database_keeps_no_other_out(tmp_path: Path) -> None:
     talk().to_database(tmp_path / "opencode-dev.db")
     torn, sound = TOOL.find(tmp_path, None)
     assert sound.part == SESSION
-    with pytest.raises(OSError, match="cannot be read: file is not a database"):
-        list(TOOL.read(torn, Notes()))
+    assert torn.trouble == "the database cannot be read: file is not a database"
+
+
+def test_a_folder_or_file_that_cannot_be_read_keeps_no_other_out(open_folder: Path) -> None:
+    talk(session="ses_a").to_database(open_folder / "opencode.db")
+    hidden = talk(session="ses_b").to_tree(open_folder, "hidden").parent
+    unknown = talk(session="ses_c")
+    unknown.to_tree(open_folder)
+    messages = open_folder / "storage" / "message" / "ses_c"
+    for folder in (hidden, messages):
+        folder.chmod(0)
+    with as_stranger():
+        sound, *others = TOOL.find(open_folder, None)
+        assert sound.part == "ses_a"
+        assert [it.path for it in others] == [hidden.parent / "abc" / "ses_c.json", hidden]
+        assert all("Permission denied" in it.trouble for it in others)
+    for folder in (hidden, messages):
+        folder.chmod(0o755)
+    assert len(talks_of(TOOL, open_folder)) == 3
+
+
+def test_files_may_go_while_others_are_found(tmp_path: Path) -> None:
+    for name in ("ses_a", "ses_b", "ses_c"):
+        last = talk(session=name).to_tree(tmp_path)
+    found = TOOL.find(tmp_path, None)
+    next(found)
+    last.with_name("ses_b.json").unlink()
+    assert [it.path for it in found] == [last]
+
+
+def test_names_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
+    path = talk().to_tree(tmp_path)
+    for folder in (path.parent, tmp_path / "storage" / "message" / SESSION):
+        (folder / os.fsdecode(b"ses_\xff.json")).write_text('{"role":"user"}')
+    assert [len(entries_of(it)) for it in talks_of(TOOL, tmp_path)] == [3]
+
+
+def test_sub_agents_in_files_are_known_at_once(tmp_path: Path) -> None:
+    path = talk(session="ses_b").to_tree(tmp_path)
+    path.write_text(path.read_text().replace('"parentID": null', '"parentID": "ses_a"'))
+    talk(session="ses_c").to_tree(tmp_path)
+    assert [it.is_child for it in TOOL.find(tmp_path, None)] == [True, False]
 
 
 def test_a_database_is_refused_in_words(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,26 +76,6 @@ def test_all_of_it_is_replayed_as_the_protocol_wants_it(
     assert calls["toolu_4"]["content"][0]["type"] == "diff"
     assert calls["toolu_9"]["status"] == "failed"
     assert [it["messageId"] for it in updates if it.get("messageId") == "msg_10"] == ["msg_10"]
-
-
-def test_the_agent_that_made_it_goes_on_by_itself(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
-    it = ClaudeFile()
-    it.user("My name is Ada.")
-    it.agent("msg_1", {"type": "text", "text": "Hello, Ada."}, "end_turn")
-    it.write(tmp_path)
-    imports(tmp_path, store_path, "claude")
-    heard = tmp_path / "heard"
-    agent = Path(__file__).parents[1] / "agents" / "claude_like.py"
-    client = connect(start, sys.executable, agent, heard)
-    (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
-    assert listed["_meta"]["rekindle"]["restoresNatively"] is True
-    answer = client.call("session/resume", OPEN)
-    assert answer["_meta"]["rekindle"]["restored"] == "native"
-    client.end()
-    methods = [json.loads(line)["method"] for line in heard.read_bytes().splitlines()]
-    assert methods == ["initialize", "session/resume"]
 
 
 def test_what_is_imported_goes_into_a_bundle_and_is_still_known(

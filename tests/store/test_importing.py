@@ -1,5 +1,7 @@
 """What other tools have on record: taken in, followed, kept apart; and nothing here is harmed."""
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from rekindle.model import (
     NOBODY,
     AgentIdentity,
     Deleted,
+    Entry,
     Holder,
+    Kind,
     Opened,
     Page,
     Titled,
@@ -203,10 +207,19 @@ def test_a_session_that_was_recorded_here_is_not_there_twice(
     assert [it[1:] for it in everything(store)] == [it[1:] for it in before]
     assert Run(store, tmp_path / ".claude").read == 0
     assert not store.session(SESSION).is_imported
-    # What was asked elsewhere is news.
+    # What was asked elsewhere is news, and comes after what was recorded here.
     file.turn(2)
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.BRANCHED]
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    ((_, _, entries),) = everything(store)
+    assert entries[: len(before[0][2])] == before[0][2]
+    assert prompts(entries) == ["Question 1", "Question 2"]
+
+
+def prompts(entries: Iterable[Entry]) -> list[str]:
+    """Return what was asked."""
+    asked = [json.loads(it.line)["params"]["prompt"] for it in entries if it.kind is Kind.PROMPT]
+    return ["".join(block["text"] for block in blocks) for blocks in asked]
 
 
 def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
@@ -222,10 +235,11 @@ def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
     assert [it.id for it in store.sessions(Page())] == ["s1"]
     it.turn(2)
     it.write(tmp_path)
-    ((branch, _, _),) = [it for it in everything(store) if it[0].id != "s1"] or [(None, 0, 0)]
-    assert branch is None
-    (taken,) = Run(store, tmp_path / ".claude").taken
-    assert store.session(taken.session_id).parent_id == "s1"
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert [it.id for it in store.sessions(Page())] == ["s1"]
+    assert prompts(store.read("s1")) == ["Hello", "Go on", "Question 2"]
+    # It was named there after what the agent was told.
+    assert "continued" not in str(store.titles("s1"))
 
 
 def test_how_the_agent_is_started_here_is_known_to_what_is_imported(
@@ -281,11 +295,15 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_pat
     Run(store, tmp_path / ".claude")
     assert len(everything(store)) == 4
     store.write([Deleted(session_id=session.id, at_us=NOW) for session, _, _ in everything(store)])
+    run = Run(store, tmp_path / ".claude")
+    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
     it.turn(1)
     it.write(tmp_path)
     child.touch()
     run = Run(store, tmp_path / ".claude")
     assert (run.hows, run.report.hows) == ([], {How.DELETED: 2})
+    run = Run(store, tmp_path / ".claude")
+    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
     assert everything(store) == []
     assert Run(store, tmp_path / ".claude", undelete=True).hows[0] is How.EXTENDED
     assert store.session(SESSION).deleted_us is None

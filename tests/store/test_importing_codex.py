@@ -9,7 +9,7 @@ from codex_files import SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
 from gathered import Run, everything
 from rekindle.importers.codex import TOOL
-from rekindle.model import Kind, Page, TitleSource
+from rekindle.model import Archived, Kind, Page, TitleSource
 from rekindle.store.base import Store
 from rekindle.store.merging import How
 from rekindle.wire.envelope import members, rows, table
@@ -92,6 +92,10 @@ def test_turns_that_were_taken_back_are_kept_once(store: Store, tmp_path: Path) 
     it.write(tmp_path)
     run(store, tmp_path)
     it.event("thread_rolled_back", num_turns=1)
+    it.write(tmp_path)
+    run(store, tmp_path)
+    assert asked(store) == ["Question 1"]
+    assert len(archived(store)) == 1
     it.turn(3)
     it.write(tmp_path)
     run(store, tmp_path)
@@ -113,13 +117,94 @@ def test_a_reverted_session_follows_its_new_file(
     file.write(tmp_path)
     run(store, tmp_path)
     later = CodexFile(mode="paginated", first=file.ordinal, history_base=file.base(kept))
-    later.turn(3)
     later.write(tmp_path, rollout=thread(9), minute=5)
     assert run(store, tmp_path).hows[0] is How.EXTENDED
+    assert asked(store) == ["Question 1"]
+    later.turn(3)
+    later.write(tmp_path, rollout=thread(9), minute=5)
+    assert run(store, tmp_path).hows == [How.EXTENDED]
     (branch,) = archived(store)
     assert asked(store) == ["Question 1", "Question 3"]
     assert asked(store, branch) == ["Question 1", "Question 2"]
     assert run(store, tmp_path).read == 0
+
+
+def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_path: Path) -> None:
+    base = file.base()
+    file.turn(2)
+    file.write(tmp_path)
+    for number in (3, 4):
+        later = CodexFile(mode="paginated", first=file.ordinal, history_base=base)
+        later.turn(number)
+        later.write(tmp_path, rollout=thread(number), minute=number)
+    run(store, tmp_path)
+    assert asked(store) == ["Question 1", "Question 4"]
+    left = [asked(store, it) for it in archived(store)]
+    assert sorted(left) == [["Question 1", "Question 2"], ["Question 1", "Question 3"]]
+    # Somebody has gone on with one of them.
+    file.turn(5)
+    file.write(tmp_path)
+    run(store, tmp_path)
+    left = [asked(store, it) for it in archived(store)]
+    assert sorted(left) == [
+        ["Question 1", "Question 2", "Question 5"],
+        ["Question 1", "Question 3"],
+    ]
+
+
+def test_a_file_that_is_cut_off_takes_nothing_away(
+    store: Store, file: CodexFile, tmp_path: Path
+) -> None:
+    file.turn(2)
+    path = file.write(tmp_path)
+    run(store, tmp_path)
+    data = path.read_bytes()
+    for length in (len(data) // 2, 10, 0):
+        path.write_bytes(data[:length])
+        assert run(store, tmp_path).hows == []
+    assert asked(store) == ["Question 1", "Question 2"]
+    assert len(everything(store)) == 1
+
+
+def test_what_a_session_begins_with_may_turn_up_later(
+    store: Store, file: CodexFile, tmp_path: Path
+) -> None:
+    later = CodexFile(thread(2), mode="paginated", first=file.ordinal, history_base=file.base())
+    later.turn(2)
+    later.write(tmp_path)
+    report = run(store, tmp_path).report
+    assert report.skipped == {"what a session begins with is in a file that is gone": 1}
+    assert asked(store, thread(2)) == ["Question 2"]
+    file.write(tmp_path, is_archived=True, is_compressed=True)
+    run(store, tmp_path)
+    assert asked(store, thread(2)) == ["Question 1", "Question 2"]
+    assert run(store, tmp_path).read == 0
+
+
+def test_what_is_archived_there_is_archived_here(
+    store: Store, file: CodexFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path, is_archived=True)
+    assert run(store, tmp_path).hows == [How.NEW]
+    assert (archived(store), store.sessions(Page())) == ([SESSION], [])
+    # Later, what is put away here is up to whoever is here.
+    store.write([Archived(session_id=SESSION, at_us=1, is_archived=False)])
+    file.turn(2)
+    file.write(tmp_path, is_archived=True)
+    assert run(store, tmp_path).hows == [How.EXTENDED]
+    assert archived(store) == []
+    path.unlink()
+
+
+def test_what_is_archived_there_later_stays_listed(
+    store: Store, file: CodexFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    run(store, tmp_path)
+    path.unlink()
+    file.write(tmp_path, is_archived=True)
+    assert run(store, tmp_path).hows == []
+    assert archived(store) == []
 
 
 def test_a_new_name_is_taken_over(store: Store, file: CodexFile, tmp_path: Path) -> None:

@@ -129,6 +129,44 @@ def test_what_was_taken_back_is_kept_and_put_away(store: Store, data: Path) -> N
     assert list(store.read(aside.id)) == whole
 
 
+def test_what_is_taken_back_later_is_taken_back_here(store: Store, data: Path) -> None:
+    path = data / "opencode.db"
+    it = OpenCode()
+    for number in (1, 2, 3):
+        it.turn(number)
+    whole = told(it.to_database(path))
+    run(store, data)
+    it.fields["revert"] = {"messageID": it.messages[2].id}
+    # Nothing of what was said has changed.
+    cut = told(it.to_database(path))
+    assert run(store, data).hows == [How.EXTENDED]
+    assert list(store.read(SESSION)) == cut
+    (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
+    assert aside.archived_us is not None
+    assert list(store.read(aside.id)) == whole
+    it.fields["revert"]["messageID"] = it.messages[4].id
+    it.to_database(path)
+    assert run(store, data).hows == [How.EXTENDED]
+    assert list(store.read(SESSION)) == told(path)
+    del it.fields["revert"]
+    it.to_database(path)
+    assert run(store, data).hows == [How.EXTENDED]
+    assert list(store.read(SESSION)) == whole
+
+
+def test_what_is_to_be_done_is_followed(store: Store, data: Path) -> None:
+    it = OpenCode()
+    it.turn(1)
+    for status in ("pending", "completed"):
+        it.todos = [{"content": "Rest", "status": status, "priority": "low"}]
+        it.tick()
+        path = it.to_database(data / "opencode.db")
+        run(store, data)
+        ((_, _, entries),) = everything(store)
+        assert entries == told(path)
+        assert any(status.encode() in entry.line for entry in entries)
+
+
 def test_what_is_archived_there_is_archived_here(store: Store, data: Path) -> None:
     it = OpenCode(archived=BEGIN)
     it.turn(1)

@@ -16,7 +16,8 @@ A script is what both sides say, and what came of it:
     open ID [MODE]           a session was made in /p
     said ID PROMPT | ANSWER  a turn was had in it
     imported ID TOOL PROMPT | ANSWER     a session of another tool's was imported
-    helper ID TOOL PROMPT | ANSWER       … one of a sub-agent
+    helper ID TOOL PROMPT | ANSWER       … one of a sub-agent of c1
+    homeless ID TOOL PROMPT | ANSWER     … one whose folder nobody knows
     titled ID TITLE          the user has named it
     held ID                  another process drives it
     freed ID                 … and has let it go
@@ -202,7 +203,7 @@ class Playbook:
         params = {"sessionId": session_id, "prompt": [{"type": "text", "text": prompt}]}
         self.exchange("session/prompt", params, {"stopReason": "end_turn"}, said)
 
-    def do_imported(self, words: str, cwd: str | None = "/p") -> None:
+    def do_imported(self, words: str, cwd: str | None = "/p", parent_id: str | None = None) -> None:
         session_id, tool, turn = words.split(" ", 2)
         prompt, answer = turn.split(" | ")
         teller = Teller(session_id, tally := Tally(), self.now)
@@ -212,13 +213,18 @@ class Playbook:
         agent = AgentIdentity(name=tool, version="1")
         origin = Origin(tool=tool, path="/f", entries=tally.entries)
         self.record.store.write([
-            Opened(session_id=session_id, at_us=self.now, agent=agent, cwd=cwd),
+            Opened(
+                session_id=session_id, at_us=self.now, agent=agent, cwd=cwd, parent_id=parent_id
+            ),
             *stretches(session_id, teller.take()),
             Tallied(session_id=session_id, at_us=self.now, turns=1, messages=2),
             Imported(session_id=session_id, at_us=self.now, origin=origin),
         ])  # fmt: skip
 
     def do_helper(self, words: str) -> None:
+        self.do_imported(words, None, "c1")
+
+    def do_homeless(self, words: str) -> None:
         self.do_imported(words, None)
 
     def do_titled(self, words: str) -> None:

@@ -45,7 +45,7 @@ COMMANDS = {
     "unarchive": "take archived sessions out again",
     "fork": "make a session that begins with another's record",
     "export": "write a session as a document, or for another machine",
-    "import": "take in sessions that were exported",
+    "import": "take in what other tools have, or what was exported",
     "relocate": "tell where a moved project is now",
     "delete": "delete sessions, for 30 days or for good",
     "undelete": "bring deleted sessions back",

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 from uuid import uuid4
 
@@ -32,6 +33,9 @@ NOTES = {
 
 def is_bundle(path: Path) -> bool:
     """Tell whether a file may be a bundle, by how it begins. Raises OSError."""
+    if not S_ISREG(path.stat().st_mode):
+        # What comes through a pipe can be read only once, and nothing else comes so.
+        return not path.is_dir()
     with path.open("rb") as file:
         return file.read(max(map(len, _SIGNS))).startswith(_SIGNS)
 

@@ -173,7 +173,8 @@ class _Walk:
             if is_chosen:
                 return "words", []
             return "words", list(_sessions(command, store, current))
-        return _KINDS.get(name, "words"), []
+        tools = _tools(current) if command == "import" and not argument.option_strings else []
+        return ("words", tools) if tools else (_KINDS.get(name, "words"), [])
 
 
 def _help_of(argument: argparse.Action) -> str:
@@ -223,6 +224,13 @@ def _agents(store: str | None, begin: str) -> Words:
     counts = Counter(name for name in names if name and name == _typeable(name))
     found = [(name, several(number, "session")) for name, number in counts.items()]
     return _beginning(found, begin)[:_MOST_OFFERED]
+
+
+def _tools(begin: str) -> Words:
+    """Return the tools whose sessions can be imported."""
+    from rekindle.importers import ALL, NAMES
+
+    return _beginning([*((it, "") for it in NAMES), (ALL, "what each of them has")], begin)
 
 
 _VALUES: dict[str, Callable[[str | None, str], Words]] = {"--title": _titles, "--agent": _agents}

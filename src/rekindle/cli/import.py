@@ -21,6 +21,8 @@ from rekindle.cli.words import one_line
 from rekindle.errors import NothingToImport, UsageError
 from rekindle.importers import ALL, NAMES
 
+_ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
@@ -43,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
     parser.add_argument(
-        "source", metavar="FILE", help=f"{', '.join(NAMES)} or all; a file, a folder, or -"
+        "source", metavar="FILE", help=f"{', '.join(NAMES)} or {ALL}; a file, a folder, or -"
     )
 
 
@@ -53,24 +55,36 @@ def main(arguments: argparse.Namespace) -> int:
     if source in {*NAMES, ALL}:
         return _take_tools(arguments, NAMES if source == ALL else (source,), None)
     path = Path(source)
-    if source != STDIN and (path.is_dir() or not is_bundle(path)):
+    if source != STDIN and not _is_bundle(path):
         names = _tools_that_know(path)
         if names:
             return _take_tools(arguments, names, path)
         words = "there is nothing in it that can be imported"
         if not path.is_dir():
-            words = f"it is no bundle, and no session of {' or '.join(NAMES)}: nothing was imported"
+            words = f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
         raise NothingToImport(f"{one_line(source)}: {words}")
     if arguments.watch or arguments.dry_run or arguments.cwd or arguments.since:
         raise UsageError("--cwd, --since, --dry-run and --watch are for sessions of other tools")
     return take_bundle(arguments)
 
 
+def _is_bundle(path: Path) -> bool:
+    try:
+        return is_bundle(path)
+    except FileNotFoundError as error:
+        tools = f", and no tool of that name: give {_ANY_TOOL}, or {ALL}"
+        words = f"there is no such file{tools if path.parent == Path() else ''}"
+        raise NothingToImport(f"{one_line(str(path))}: {words}") from error
+
+
 def _tools_that_know(path: Path) -> tuple[str, ...]:
     """Return the tools that have sessions in a file or folder."""
     from rekindle.importers import tool_named
 
-    return tuple(name for name in NAMES if any(True for _ in tool_named(name).find(path, None)))
+    troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
+    sure = [name for name, found in troubles.items() if "" in found]
+    # What nobody can look at may be anybody's.
+    return tuple(sure or [name for name, found in troubles.items() if found])
 
 
 def _take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:

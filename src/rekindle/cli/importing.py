@@ -75,13 +75,24 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
         taken = _take(look, store, arguments)
     _tell(arguments, look.reports, taken)
     if arguments.watch:
-        _watch(sources, arguments)
-    return 1 if any(report.failed for report in look.reports) else 0
+        _watch(sources, arguments, _failed(look))
+    return 1 if _failed(look) else 0
 
 
 def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
     paths = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
-    return _Source(tool, [it for it in paths if it.exists()], Gatherer(tool, wanted))
+    return _Source(tool, [it for it in paths if _may_be_there(it)], Gatherer(tool, wanted))
+
+
+def _may_be_there(path: Path) -> bool:
+    """Tell whether there is something; where nobody may look, who tries is told so."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @contextmanager
@@ -160,7 +171,15 @@ def _summarise(report: Report, *, is_dry: bool) -> None:
     print(f"{title}: {found}{children}{became}{would}", file=sys.stderr)
     for reason, count in sorted(report.skipped.items(), key=lambda it: (-it[1], it[0])):
         print(f"  passed over: {count:,} of this: {one_line(reason)}", file=sys.stderr)
-    for place, why in report.failed.items():
+    _tell_failed(report.failed)
+
+
+def _failed(look: _Look) -> dict[str, str]:
+    return {place: why for report in look.reports for place, why in report.failed.items()}
+
+
+def _tell_failed(failed: dict[str, str]) -> None:
+    for place, why in failed.items():
         print(f"rekindle: {one_line(place)}: {printable(why)}", file=sys.stderr)
 
 
@@ -183,8 +202,8 @@ def _described(report: Report) -> dict[str, Any]:
 # -- going on -----------------------------------------------------------------------------------
 
 
-def _watch(sources: list[_Source], arguments: argparse.Namespace) -> None:
-    """Import what changes, until somebody interrupts."""
+def _watch(sources: list[_Source], arguments: argparse.Namespace, told: dict[str, str]) -> None:
+    """Import what changes, until somebody interrupts. `told` is what has failed before."""
     if not arguments.json:
         print("rekindle: watching; Ctrl-C ends it", file=sys.stderr)
     sys.stdout.flush()
@@ -195,20 +214,20 @@ def _watch(sources: list[_Source], arguments: argparse.Namespace) -> None:
             if look.news:
                 with _store(arguments) as store:
                     taken = _take(look, store, arguments)
-                _tell_news(arguments, look.reports, taken)
+                _tell_news(arguments, taken)
+            news = dict(_failed(look).items() - told.items())
+            _tell_failed(news)
+            told |= news
             # To look costs little, and is to cost little however much there is to look at.
             time.sleep(max(_TICK, _SHARE_OF_TIME * (time.monotonic() - begun)))
     except KeyboardInterrupt:
         return
 
 
-def _tell_news(arguments: argparse.Namespace, reports: list[Report], taken: list[Taken]) -> None:
+def _tell_news(arguments: argparse.Namespace, taken: list[Taken]) -> None:
     if arguments.json and taken:
         print_json({"sessions": [described(_merged(it), it.title) for it in taken]})
     elif not arguments.json:
         for it in taken:
             tell(_merged(it), it.title)
-    for report in reports:
-        for place, why in report.failed.items():
-            print(f"rekindle: {one_line(place)}: {printable(why)}", file=sys.stderr)
     sys.stdout.flush()

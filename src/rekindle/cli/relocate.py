@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         at_us = now_us()
         apply(store, [Opened(session_id=it.id, at_us=at_us, cwd=str(to)) for it, to in moves])
     for session, to in moves:
-        print(f"{one_line(session.id)}: {one_line(str(session.cwd))} → {one_line(str(to))}")
+        print(f"{one_line(session.id)}: {one_line(session.cwd or '?')} → {one_line(str(to))}")
     if not moves:
         print(f"no session belongs to {arguments.what}")
     return 0

@@ -17,8 +17,9 @@ from rekindle.core.flow import (
 )
 from rekindle.core.opening import is_at_work
 from rekindle.core.params import read_session_id
+from rekindle.core.restore import is_its_own
 from rekindle.core.sessions import Live
-from rekindle.model import NOBODY, Change, Deleted, Opened, Session
+from rekindle.model import NOBODY, AgentIdentity, Change, Deleted, Opened, Session
 from rekindle.wire import methods
 
 _PATIENCE_FOR_CANCEL_US = 10_000_000
@@ -48,9 +49,16 @@ def delete(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         changes.insert(0, Opened(session_id=session_id, at_us=conn.at_us))
     yield Write(changes)
     agent_id = session.agent_session_id if session else session_id
-    if conn.agent.is_running and own.offers(methods.DELETE) and agent_id != NOBODY:
+    is_its = agent_id != NOBODY and _is_nobody_elses(conn, session)
+    if conn.agent.is_running and own.offers(methods.DELETE) and is_its:
         yield Ask(methods.DELETE, {"sessionId": agent_id}, _PATIENCE_US)
     return {}
+
+
+def _is_nobody_elses(conn: Connection, session: Session | None) -> bool:
+    """Tell whether no other agent has a session: this one may have another under the same id."""
+    is_known = session is not None and session.agent != AgentIdentity()
+    return session is None or not is_known or is_its_own(conn, session)
 
 
 def _closed(conn: Connection, live: Live) -> Part:

@@ -11,7 +11,7 @@ from rekindle.core.connection import Connection
 from rekindle.core.dialect import opening_for_client, setup_for_agent
 from rekindle.core.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
 from rekindle.core.items import Message, Role
-from rekindle.core.opening import check_same_folder, is_at_work, opened, unique_id
+from rekindle.core.opening import check_has_folder, check_same_folder, is_at_work, opened, unique_id
 from rekindle.core.params import (
     deleted_session,
     invalid,
@@ -25,7 +25,7 @@ from rekindle.core.restore import (
     PATIENCE_US,
     Restored,
     begin,
-    is_same_agent,
+    is_its_own,
     no_handover,
     what_it_may_lack,
 )
@@ -70,6 +70,8 @@ def _parent(conn: Connection, session_id: str, setup: dict[str, Any]) -> Part:
     session: Session | None = yield Find(session_id)
     if session is not None and session.deleted_us is not None:
         raise deleted_session(session_id)
+    if session is not None:
+        check_has_folder(session)
     if session is not None and session.cwd is not None:
         yield from check_same_folder(methods.FORK, session, setup)
         return session
@@ -98,8 +100,7 @@ def _natively(conn: Connection, session: Session, setup: dict[str, Any]) -> Part
     live = conn.sessions.get(session.id)
     is_told = live is None or not (live.needs_handover or live.is_outdated)
     knows = session.agent_session_id != NOBODY and is_told
-    is_same = is_same_agent(conn.agent.identity, session.agent)
-    if not (conn.agent.own.offers(methods.FORK) and knows and is_same):
+    if not (conn.agent.own.offers(methods.FORK) and knows and is_its_own(conn, session)):
         return None, {}
     told = setup_for_agent(conn, methods.FORK, setup)
     params = {"sessionId": session.agent_session_id, **told}

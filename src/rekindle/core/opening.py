@@ -192,14 +192,23 @@ def _entitled(conn: Connection, method: str, session_id: str, setup: dict[str, A
         return None
     if session.deleted_us is not None:
         raise deleted_session(session_id)
-    if session.cwd is None and session.is_imported:
-        why = f"it is that of a sub-agent; `rekindle show {session_id}` shows it"
-        raise unknown_session(session_id, why)
+    check_has_folder(session)
     if session.cwd is None:
         return None
     yield from check_same_folder(method, session, setup)
     yield from claim(conn, session_id, may_take_over=conn.settings.may_take_over)
     return session
+
+
+def check_has_folder(session: Session) -> None:
+    """Raise Refusal if a session was imported without its folder: no agent knows such a one."""
+    if session.cwd is None and session.is_imported:
+        why = (
+            f"it is that of a sub-agent; `rekindle show {session.id}` shows it"
+            if session.parent_id is not None
+            else f"nobody knows its folder; `rekindle relocate {session.id} DIR` says which it is"
+        )
+        raise unknown_session(session.id, why)
 
 
 def check_same_folder(method: str, session: Session, setup: dict[str, Any]) -> Part:

@@ -110,12 +110,16 @@ def can_restore_natively(conn: Connection, session: Session) -> bool:
     """Tell whether the agent may have that session, and the means to bring it back."""
     own = conn.agent.own
     has_means = own.offers(methods.RESUME) or own.offers(methods.LOAD)
-    is_there = session.agent_session_id != NOBODY
-    is_its_own = is_same_agent(conn.agent.identity, session.agent)
-    return has_means and is_there and (is_its_own or is_of_tool(conn.agent.identity, session))
+    return has_means and session.agent_session_id != NOBODY and is_its_own(conn, session)
 
 
-def is_of_tool(agent: AgentIdentity, session: Session) -> bool:
+def is_its_own(conn: Connection, session: Session) -> bool:
+    """Tell whether a session is one of those that the agent has, or may have."""
+    agent = conn.agent.identity
+    return is_same_agent(agent, session.agent) or _is_of_tool(agent, session)
+
+
+def _is_of_tool(agent: AgentIdentity, session: Session) -> bool:
     """Tell whether an agent may be that of the tool which a session was imported from.
 
     Tools do not say what their agents are called; but each has the tool's name in its own. If one

@@ -11,6 +11,8 @@ from rekindle.model import Arrived, Entry
 _MOST_REASONS = 50
 _LONGEST_REASON = 80
 _OTHERS = "other reasons"
+_MOST_BRANCHES = 50
+_MOST_BYTES_OF_BRANCHES = 1 << 30
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -26,6 +28,8 @@ class Found(Struct, frozen=True, kw_only=True):
     updated_us: int
     is_child: bool = False
     """Whether it is that of a sub-agent, and not one that a person has begun."""
+    trouble: str = ""
+    """Why nobody can look at it, if so: what is there, if anything, is not read then."""
 
     @property
     def place(self) -> str:
@@ -61,8 +65,15 @@ class Talk(Struct, frozen=True, kw_only=True):
     """Whether the tool itself would not show it: a branch that was left for another."""
     stamp: str = ""
     """Of such a branch: another one whenever it may have changed. Then it need not be told."""
+    is_shortened: bool = False
+    """Whether the tool itself has taken back what came after its end, and nothing came since."""
     is_archived: bool = False
     """Whether it is put away in the tool; if it is new here, it is put away here, too."""
+
+
+def most_branches(size: int) -> int:
+    """Return how many branches of a session are told: for each, all of its bytes are read."""
+    return min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, size)))
 
 
 class Notes:
@@ -108,6 +119,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Yields the sessions of a file or below a folder, cheaply; nothing if they are not its own.
 
     With a folder of a project, those that belong to others may be left out where that is quick.
+    What cannot be looked at is yielded with its `trouble`, and keeps no other out.
     """
     read: Callable[[Found, Notes], Iterator[Talk]]
     """Yields a session: itself first, and then what hangs on it. Raises OSError."""

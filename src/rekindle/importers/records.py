@@ -83,3 +83,8 @@ def _fit(wanted: Any, value: object) -> object:  # noqa: ANN401 - a type, or a u
 def is_text(value: Raw) -> bool:
     """Tell whether a value that was not read is a string."""
     return memoryview(value)[:1].tobytes() == b'"'
+
+
+def has_words(value: Raw) -> bool:
+    """Tell whether a value that was not read is a string that is not empty."""
+    return is_text(value) and len(memoryview(value)) > len('""')

@@ -26,9 +26,6 @@ from rekindle.model import (
 from rekindle.store.base import Store
 from rekindle.store.merging import BRANCH_MARK, as_branch, branch_name, compare, titled
 
-ASIDE_MARK = "aside "
-"""Before the stamp of a branch, which is not that of its file."""
-
 
 class Asides:
     """The branches of a store that were put away when they were imported."""
@@ -148,8 +145,16 @@ def session_or_none(store: Store, session_id: str) -> Session | None:
 
 
 def is_its_own(known: Session, arrived: Arrived) -> bool:
-    """Tell whether all that a session has is from this very file."""
+    """Tell whether all that a session has is from this very file, or told in it."""
     ours, theirs = known.origin, arrived.origin
     if ours is None or theirs is None or ours.entries != known.last_seq:
+        return False
+    return is_same_file(known, arrived) and ours.recorded == theirs.recorded
+
+
+def is_same_file(known: Session, arrived: Arrived) -> bool:
+    """Tell whether a session was last taken from this very file."""
+    ours, theirs = known.origin, arrived.origin
+    if ours is None or theirs is None:
         return False
     return (ours.tool, ours.path) == (theirs.tool, theirs.path)

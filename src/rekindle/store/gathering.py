@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from rekindle.errors import RekindleError, SessionInUse
 from rekindle.importers.base import Found, Notes, Talk, Tool
+from rekindle.importers.finding import why
 from rekindle.model import Origin, TitleSource
-from rekindle.store.asides import ASIDE_MARK
-from rekindle.store.base import Kept, Store
+from rekindle.store.base import Store
 from rekindle.store.importing import Importer
 from rekindle.store.merging import How, Merged
 
@@ -54,50 +54,66 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return not self.folders or folder in self.folders
 
 
+class _Seen(Struct, frozen=True):
+    """What became of a place when it looked so."""
+
+    folder: str | None
+    """The folder that it belongs to; empty if it is not wanted."""
+    is_deleted: bool = False
+
+
 class Gatherer:
     """Imports from one tool, again and again if need be. What has not changed is not read again."""
 
     def __init__(self, tool: Tool, wanted: Wanted) -> None:
         self._tool = tool
         self._wanted = wanted
-        self._known: dict[str, tuple[frozenset[str], str | None]] = {}
-        """Of each place, how it looked when it was last read, and the folder it belongs to."""
+        self._seen: dict[str, dict[str, _Seen]] = {}
+        """By place and stamp: a session and a branch of it may know one file as of two times."""
         self._again_us: dict[str, int] = {}
         """When to try again what has failed."""
 
     def remember(self, store: Store, *, undelete: bool = False) -> None:
         """Learn what was imported before."""
         for kept in store.imported():
-            if self._is_done(kept) and not (kept.is_deleted and undelete):
-                # Its branches have stamps of their own, which are like no file's.
-                stamps, folder = self._known.get(kept.origin.path, (frozenset(), None))
-                self._known[kept.origin.path] = (stamps | {kept.origin.stamp}, folder or kept.cwd)
-
-    def _is_done(self, kept: Kept) -> bool:
-        origin = kept.origin
-        is_whole = origin.stamp != "" and not origin.stamp.startswith(ASIDE_MARK)
-        return origin.tool == self._tool.name and is_whole
+            origin = kept.origin
+            if origin.tool == self._tool.name and not (kept.is_deleted and undelete):
+                seen = _Seen(kept.cwd, kept.is_deleted)
+                self._seen.setdefault(origin.path, {})[origin.stamp] = seen
 
     def look(self, path: Path, report: Report, now_us: int) -> list[Found]:
         """Find what is in a file or below a folder; return what has changed since the last time."""
         wanted = self._wanted
-        folders = [it for it in wanted.folders if not it.endswith("/")] or [None]
+        return [
+            it
+            for it in self._find(path, report).values()
+            if it.updated_us >= wanted.since_us
+            and self._again_us.get(it.place, 0) <= now_us
+            and not self._is_known(it, report)
+        ]
+
+    def _find(self, path: Path, report: Report) -> dict[str, Found]:
+        found: dict[str, Found] = {}
         try:
-            found = {it.place: it for folder in folders for it in self._tool.find(path, folder)}
+            for folder in [it for it in self._wanted.folders if not it.endswith("/")] or [None]:
+                for it in self._tool.find(path, folder):
+                    if it.trouble:
+                        report.failed[it.place] = it.trouble
+                    else:
+                        found[it.place] = it
         except OSError as error:
-            report.failed[str(path)] = str(error)
-            return []
-        news: list[Found] = []
-        for place, it in found.items():
-            stamps, folder = self._known.get(place, (frozenset(), None))
-            if it.updated_us < wanted.since_us or self._again_us.get(place, 0) > now_us:
-                continue
-            if it.stamp not in stamps:
-                news.append(it)
-            elif folder is None or (folder and wanted.is_of(folder)):
-                _count(report, it)
-                report.hows[How.UNCHANGED] += 1
-        return news
+            report.failed[str(path)] = why(error, path)
+        return found
+
+    def _is_known(self, found: Found, report: Report) -> bool:
+        """Tell whether it was imported as it is, and count it then, if it is wanted."""
+        seen = self._seen.get(found.place, {}).get(found.stamp)
+        if seen is None:
+            return False
+        if seen.folder is None or (seen.folder and self._wanted.is_of(seen.folder)):
+            _count(report, found)
+            report.hows[How.DELETED if seen.is_deleted else How.UNCHANGED] += 1
+        return True
 
     def take(self, found: Found, importer: Importer, report: Report, now_us: int,
              at: Callable[[int], object]) -> list[Taken]:  # fmt: skip
@@ -106,7 +122,9 @@ class Gatherer:
         self._again_us[found.place] = now_us + _PATIENCE_US
         try:
             taken = self._take(found, notes, importer, report, now_us)
-        except (OSError, SessionInUse) as error:
+        except OSError as error:
+            report.failed[found.place] = why(error, found.path)
+        except SessionInUse as error:
             report.failed[found.place] = str(error)
         except RekindleError:
             raise
@@ -140,10 +158,11 @@ class Gatherer:
             taken += zip(asides, merged, strict=True)
         if not taken:
             # Empty, or of another project: it has to be read again only when it has changed.
-            self._known[found.place] = (frozenset({found.stamp}), "")
+            self._seen[found.place] = {found.stamp: _Seen("")}
             return []
         main, first = taken[0]
-        self._known[found.place] = (frozenset({found.stamp}), main.folder)
+        is_deleted = first.how is How.DELETED
+        self._seen[found.place] = {found.stamp: _Seen(main.folder, is_deleted)}
         importer.stamp(first.session_id, found.stamp, now_us, found.place)
         _count(report, found)
         news = [_taken(talk, merged) for talk, merged in taken if merged.how in _NEWS]

@@ -4,9 +4,9 @@ The tool's file goes on being the tool's: it grows, and at times it turns to ano
 long as nobody has gone on with the session here, ours follows it: it is extended, or takes the
 other branch, and what it had before is kept as a session of its own, put away. What was only
 assumed of the end of the file is replaced without a word. Where the session went on here, ours
-stays, and the file's is kept beside it as a branch; but not if all that was asked in it was asked
-here, too: then it is the file of an agent that was driven from here, and tells the same in other
-words.
+stays, and the file's is kept beside it as a branch; but not if what was asked here was asked in it,
+too: then it is the file of an agent that was driven from here, and tells the same in other words.
+If that one went on without us, so does ours, after what was recorded here.
 """
 
 from itertools import islice
@@ -22,18 +22,17 @@ from rekindle.model import (
     Arrived,
     Change,
     Cut,
-    Entry,
     Holder,
     Imported,
-    Kind,
     Opened,
     Page,
     Session,
     Tallied,
     TitleSource,
 )
-from rekindle.store.asides import ASIDE_MARK, Asides, is_its_own, session_or_none
+from rekindle.store.asides import Asides, is_its_own, is_same_file, session_or_none
 from rekindle.store.base import Store
+from rekindle.store.joining import NOTHING_NEW, goes_on_with, joined_before, joined_now
 from rekindle.store.merging import (
     Compared,
     Driving,
@@ -45,7 +44,6 @@ from rekindle.store.merging import (
     titled,
 )
 from rekindle.store.parts import Writing
-from rekindle.wire.envelope import members, rows, table, text
 
 _MOST_TRIES = 100
 _SESSIONS_A_PAGE = 500
@@ -84,12 +82,18 @@ class Importer:
             elif known.deleted_us is None and _is_the_same_file(known, wanted):
                 return self._unchanged(known, attempt, at_us)
             else:
-                found = compare(self._store.read(target), talk.tell(Tally()))
-                if found.theirs is not None and found.do_part and not is_its_own(known, arrived):
-                    if self._was_asked_here(known, talk, found.common):
+                attempt = joined_before(self._store, known, attempt)
+                found = compare(self._store.read(target), attempt.tell(Tally()))
+                is_ours = is_its_own(known, attempt.arrived)
+                if found.theirs is not None and found.do_part and not is_ours:
+                    news = self._news(known, attempt, found.common)
+                    if news == NOTHING_NEW:
                         return self._unchanged(known, attempt, at_us)
-                    target, parent = branch_id(arrived.id, found.theirs), target
-                    continue
+                    if news is None:
+                        target, parent = branch_id(arrived.id, found.theirs), target
+                        continue
+                    attempt = joined_now(self._store, known, attempt, news)
+                    found = Compared(known.last_seq, theirs=found.theirs)
                 merged = self._follow(known, attempt, found, at_us)
             if merged is not None:
                 return merged
@@ -98,9 +102,8 @@ class Importer:
     def take_asides(self, talks: list[Talk], main: Talk, at_us: int) -> list[Merged]:
         """Take in the branches that the tool has left for another one, and put them away."""
         main_id = self._known_as(main.arrived)
-        marked = [replace(it, stamp=it.stamp and ASIDE_MARK + it.stamp) for it in talks]
-        stamps = {talk.stamp for talk in marked}
-        return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in marked]
+        stamps = {talk.stamp for talk in talks}
+        return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in talks]
 
     def _take_aside(
         self, talk: Talk, main: Talk, main_id: str, stamps: set[str], at_us: int
@@ -149,18 +152,14 @@ class Importer:
             return arrived.id
         return self._store.known_to_agent_as(arrived.agent_session_id) or arrived.id
 
-    def _was_asked_here(self, known: Session, talk: Talk, common: int) -> bool:
-        """Tell whether all that is in the file from there on was asked for here, in order."""
-        asked = (_words(it) for it in self._store.read(known.id, after=common) if _is_prompt(it))
-        has_begun = False
-        for entry in islice(talk.tell(Tally()), common, None):
-            if _is_prompt(entry):
-                has_begun, words = True, _words(entry)
-                if not any(_is_asked(ours, words) for ours in asked):
-                    return False
-            elif entry.kind is Kind.UPDATE and not has_begun:
-                return False
-        return has_begun
+    def _news(self, known: Session, talk: Talk, common: int) -> int | None:
+        """Return with which entry a file goes on that tells otherwise what was said here."""
+        ours = self._store.read(known.id, after=common)
+        news = goes_on_with(ours, islice(talk.tell(Tally()), common, None))
+        is_taken_in = known.origin is not None and known.origin.entries > 0
+        is_of_agent = known.agent_session_id == talk.arrived.agent_session_id
+        may_go_on = is_of_agent and (not is_taken_in or is_same_file(known, talk.arrived))
+        return news if news == NOTHING_NEW or may_go_on else None
 
     def _free(self, agent_session_id: str) -> str:
         """Return an agent's id that no session here has: two with one would hear each other."""
@@ -216,7 +215,7 @@ class Importer:
 
     def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:
         """Make the session what the file says, as far as it is not more than that already."""
-        if found.theirs is None and not _was_assumed(known, talk.arrived, found):
+        if found.theirs is None and not _has_to_be_less(known, talk, found):
             return self._unchanged(known, talk, at_us)
         if self._only_looks:
             return Merged(How.EXTENDED, known.id, _count(talk) - found.common)
@@ -252,8 +251,10 @@ class Importer:
         if self._only_looks or theirs is None:
             return merged
         changes: list[Change] = []
-        if is_back:
-            changes.append(Opened(session_id=known.id, at_us=at_us))
+        # Where it was nobody knew when it was imported first.
+        cwd = arrived.cwd if known.cwd is None else None
+        if is_back or cwd is not None:
+            changes.append(Opened(session_id=known.id, at_us=at_us, cwd=cwd))
         ours = known.origin or replace(theirs, entries=0, settled=0, stamp="")
         if ours.path == theirs.path:
             origin = replace(ours, sha256=theirs.sha256)
@@ -277,11 +278,14 @@ def _is_the_same_file(known: Session, arrived: Arrived) -> bool:
     return (ours.tool, ours.path, ours.sha256, ours.version) == same
 
 
-def _was_assumed(known: Session, arrived: Arrived, found: Compared) -> bool:
-    """Tell whether a session has only more than the file by what was assumed of the file's end."""
-    if known.origin is None or found.ours is None or not is_its_own(known, arrived):
+def _has_to_be_less(known: Session, talk: Talk, found: Compared) -> bool:
+    """Tell whether what a session has more than the file was taken back, or only assumed.
+
+    Any other file that has less than before is cut off: what it had is kept.
+    """
+    if known.origin is None or found.ours is None or not is_its_own(known, talk.arrived):
         return False
-    return found.ours.seq > known.origin.settled
+    return talk.is_shortened or found.ours.seq > known.origin.settled
 
 
 def _of_the_tool(arrived: Arrived) -> dict[TitleSource, str]:
@@ -293,19 +297,3 @@ def _count(talk: Talk) -> int:
     for _ in talk.tell(tally):
         pass
     return tally.entries
-
-
-def _is_prompt(entry: Entry) -> bool:
-    return entry.kind is Kind.PROMPT
-
-
-def _is_asked(ours: str, theirs: str) -> bool:
-    """Tell whether both are one: what the agent was handed over stands before the user's words."""
-    return ours == theirs or (ours != "" and theirs.endswith(ours))
-
-
-def _words(prompt: Entry) -> str:
-    """Return what was asked, without regard to blanks."""
-    params = table((members(prompt.line) or {}).get("params"))
-    said = (text(table(block).get("text")) or "" for block in rows(params.get("prompt")))
-    return " ".join(" ".join(said).split())

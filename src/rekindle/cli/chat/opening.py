@@ -153,6 +153,9 @@ def _check(store: Store, session: Session, *, takeover: bool) -> None:
     holder = store.holder(session.id)
     if holder is not None and not takeover:
         raise SessionInUse(own_id, holder.pid, holder.host)
+    if session.cwd is None and session.is_imported and session.parent_id is None:
+        remedy = f"`rekindle relocate {own_id} DIR` says which it is"
+        raise StoreError(f"nobody knows the folder of session {own_id}: {remedy}")
     if session.cwd is None:
         raise StoreError(f"session {own_id} was never opened by a client: {title(session)}")
     if not Path(session.cwd).is_dir():

@@ -254,13 +254,13 @@ class Conversation:
         if not block.tool_use_id:
             self._notes.skip("a result has no id")
             return
-        if call is not None and call.name in PLANS:
-            steps = self._tasks.take(call.name, call.given, words_of(bytes(block.content)))
-            if steps is not None and block.is_error is not True:
-                self._teller.plan(steps)
-            return
         name = call.name if call is not None else ""
         words, is_error = bytes(block.content), block.is_error is True
+        if call is not None and name in PLANS:
+            steps = None if is_error else self._tasks.take(name, call.given, words_of(words))
+            if steps is not None:
+                self._teller.plan(steps)
+            return
         # Of most tools it says once more what the model was told.
         is_needed = name in WITH_OUTCOMES or is_persisted(words)
         found = (read_outcome(bytes(outcome)) if is_needed else None) or _NO_OUTCOME

@@ -5,12 +5,13 @@ the same name. So a folder is found by its name, and what it belongs to is told 
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from rekindle.importers.base import Found
+from rekindle.importers.finding import beginning, each, files_in, folders_in, found_in
 
 _LONGEST_NAME = 200
 _LARGEST_OUTPUT = 16 * 1024 * 1024
@@ -20,7 +21,6 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SOUND = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PATH = re.compile(r"/|[A-Za-z]:[/\\]")
 _LONGEST_PATH = 4096
-_LOOKED_AT = 64 * 1024
 _SIGNS = (b'"sessionId"', b'"parentUuid"', b'"leafUuid"', b'"isSidechain"')
 # Codex wraps each of its records in a payload, and Gemini CLI begins with the project.
 _OTHERS = (b'"payload"', b'"projectHash"')
@@ -58,55 +58,42 @@ def _hash(units: bytes) -> str:
 def find(path: Path, cwd: str | None) -> Iterator[Found]:
     """Yield the sessions of a file or below a folder."""
     if path.is_file():
-        if path.suffix == ".jsonl" and _is_its(path):
-            yield from _of_file(path)
+        if path.suffix == ".jsonl":
+            yield from _of_file(path, is_sure=False)
         return
     projects = path / "projects" if (path / "projects").is_dir() else path
-    if cwd is not None and projects.name == "projects":
-        yield from _of_folder(projects / folder_name(cwd), is_sure=True)
+    is_home = projects.name == "projects"
+    if cwd is not None and is_home:
+        yield from each([projects / folder_name(cwd)], partial(_of_folder, is_sure=True))
         return
     yield from _of_folder(projects, is_sure=False)
-    for folder in sorted(_below(projects)):
+    for folder in folders_in(projects):
         # What lies elsewhere may be anything.
-        is_sure = projects.name == "projects" or folder.name.startswith("-")
-        yield from _of_folder(folder, is_sure=is_sure)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    with os.scandir(folder) as entries:
-        yield from (Path(it.path) for it in entries if it.is_dir(follow_symlinks=False))
+        is_sure = is_home or folder.name.startswith("-")
+        yield from each([folder], partial(_of_folder, is_sure=is_sure))
 
 
 def _of_folder(folder: Path, *, is_sure: bool) -> Iterator[Found]:
-    for path in sorted(folder.glob("*.jsonl")):
-        if path.is_file() and (is_sure or _is_its(path)):
-            yield from _of_file(path)
+    yield from each(files_in(folder, ".jsonl"), partial(_of_file, is_sure=is_sure))
 
 
-def _of_file(path: Path) -> Iterator[Found]:
-    yield _found(path, is_child=is_agents(path))
-    companions = path.with_suffix("") / "subagents"
-    if companions.is_dir():
-        for child in sorted(companions.rglob("agent-*.jsonl")):
-            if len(child.relative_to(companions).parts) <= _DEEPEST and child.is_file():
-                yield _found(child, is_child=True)
+def _of_file(path: Path, *, is_sure: bool) -> Iterator[Found]:
+    if path.is_file() and (is_sure or _is_its(path)):
+        yield found_in([path], is_child=is_agents(path))
+        yield from each([path.with_suffix("") / "subagents"], _of_agents)
 
 
-def _found(path: Path, *, is_child: bool) -> Found:
-    stat = path.stat()
-    return Found(
-        path=path,
-        stamp=f"{stat.st_size}-{stat.st_mtime_ns}",
-        size=stat.st_size,
-        updated_us=stat.st_mtime_ns // 1000,
-        is_child=is_child,
-    )
+def _of_agents(folder: Path, depth: int = 1) -> Iterator[Found]:
+    """Yield the sub-agents of a session; those that work on one thing have a folder."""
+    files = filter(is_agents, files_in(folder, ".jsonl"))
+    yield from each(files, partial(_of_file, is_sure=True))
+    if depth < _DEEPEST:
+        yield from each(folders_in(folder), partial(_of_agents, depth=depth + 1))
 
 
 def _is_its(path: Path) -> bool:
     """Tell whether a file is one of its own, by how it begins."""
-    with path.open("rb") as file:
-        begin = file.read(_LOOKED_AT)
+    begin = beginning(path)
     first = begin.partition(b"\n")[0]
     return any(it in begin for it in _SIGNS) and not any(it in first for it in _OTHERS)
 
@@ -169,9 +156,9 @@ def read_output(session: Path, named: str) -> str | None:
     owner = _owner(session) or session.with_suffix("")
     name = re.split(r"[/\\]", named)[-1]
     path = owner / "tool-results" / name
-    if name in {"", ".", ".."} or path.is_symlink() or not path.is_file():
-        return None
     try:
+        if name in {"", ".", ".."} or path.is_symlink() or not path.is_file():
+            return None
         with path.open("rb") as file:
             return file.read(_LARGEST_OUTPUT).decode("utf-8", "replace")
     except OSError:

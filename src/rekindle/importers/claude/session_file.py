@@ -1,7 +1,6 @@
 """One file of Claude Code's, and the conversations in it."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.core.titles import title_from_prompt
-from rekindle.importers.base import Notes, Talk, Tally
+from rekindle.importers.base import Notes, Talk, Tally, most_branches
 from rekindle.importers.claude.conversation import Conversation
 from rekindle.importers.claude.outline import ROOT, Side, outline
 from rekindle.importers.claude.places import (
@@ -27,17 +25,14 @@ from rekindle.importers.claude.records import read_record
 from rekindle.importers.lines import Lines
 from rekindle.importers.records import Reader
 from rekindle.importers.telling import Teller
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Kind, Origin, TitleSource
-from rekindle.wire.envelope import members, rows, table, text
+from rekindle.importers.titles import titles_of
+from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
+from rekindle.wire.envelope import text
 
 NAME = "claude"
 
-_ENTRIES_FOR_A_TITLE = 200
-_LONGEST_TITLE = 500
 _LONGEST_VERSION = 100
 _COMMANDS = ("/", "! ", "# ")
-_MOST_BRANCHES = 50
-_MOST_BYTES_OF_BRANCHES = 1 << 30
 _LARGEST_ABOUT = 64 * 1024
 
 
@@ -89,8 +84,8 @@ class SessionFile:
     def session(self) -> Talk | None:
         """Return the session itself; None if nothing is said in it."""
         tell = partial(self._tell, self._branch_to(self._whole.last))
-        prompts = _first_prompts(tell)
-        if prompts is None:
+        titles = titles_of(self._whole.title or self._about(), tell, _COMMANDS)
+        if titles is None:
             return None
         is_hidden = self._is_child or self._whole.is_hidden
         arrived = Arrived(
@@ -100,7 +95,7 @@ class SessionFile:
             agent=self._agent,
             # Without a folder it is not listed.
             cwd=None if is_hidden else self._folder,
-            titles=_titles(self._whole.title or self._about(), prompts),
+            titles=titles,
             parent_id=self._parent_id,
             origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
         )
@@ -109,7 +104,7 @@ class SessionFile:
     def branches(self, session: Talk) -> Iterator[Talk]:
         """Yield the branches that were left for another, the latest first, within reason."""
         tips = self._whole.tips()
-        most = min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, self._whole.size)))
+        most = most_branches(self._whole.size)
         arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in tips[:most]:
             tell = partial(self._tell, self._branch_to(tip), name=f"branch {tip}")
@@ -125,14 +120,14 @@ class SessionFile:
         for number, side in enumerate(self._whole.sides, 1):
             part = self._part_of(side, number)
             tell = partial(self._tell, part, name=part.session_id)
-            prompts = _first_prompts(tell)
-            if prompts is None:
+            titles = titles_of(None, tell, _COMMANDS)
+            if titles is None:
                 continue
             arrived = Arrived(
                 id=part.session_id,
                 created_us=self._whole.created_us,
                 agent=self._agent,
-                titles=_titles(None, prompts),
+                titles=titles,
                 parent_id=self._id,
                 origin=Origin(tool=NAME, path=str(self._path), sha256=self._whole.sha256),
             )
@@ -189,33 +184,3 @@ class SessionFile:
         except OSError:
             return None
         return found.description if found is not None else None
-
-
-def _first_prompts(tell: Callable[[Tally], Generator[Entry]]) -> list[str] | None:
-    """Return how the prompts begin, up to the first that is no command; None if nothing is told."""
-    prompts: list[str] = []
-    tally = Tally()
-    with closing(tell(tally)) as entries:
-        for entry in islice(entries, _ENTRIES_FOR_A_TITLE):
-            title = _title_of(entry) if entry.kind is Kind.PROMPT else None
-            if title is not None:
-                prompts.append(title)
-                if not title.startswith(_COMMANDS):
-                    break
-    return prompts if tally.entries else None
-
-
-def _title_of(entry: Entry) -> str | None:
-    return title_from_prompt(rows(table((members(entry.line) or {}).get("params")).get("prompt")))
-
-
-def _titles(given: str | None, prompts: list[str]) -> dict[TitleSource, str]:
-    """Return what a session is called: as it was given, and after its first prompt."""
-    titles: dict[TitleSource, str] = {}
-    words = " ".join((text(given) or "").split())[:_LONGEST_TITLE]
-    if words:
-        titles[TitleSource.AGENT] = words
-    if prompts:
-        is_own = not prompts[-1].startswith(_COMMANDS)
-        titles[TitleSource.PROMPT] = prompts[-1] if is_own else prompts[0]
-    return titles

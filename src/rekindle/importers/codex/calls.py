@@ -23,7 +23,7 @@ from rekindle.importers.codex.tool_calls import (
     status_of,
 )
 from rekindle.importers.codex.words import Typed
-from rekindle.importers.records import is_text
+from rekindle.importers.records import has_words
 from rekindle.importers.telling import Json, Teller, shown, text
 
 _QUIET_EVENTS = frozenset(
@@ -206,7 +206,7 @@ class Calls:
         if call_id in self._told:
             return
         content = [shown(text(prompt))] if prompt else []
-        if is_text(result) and bytes(result) != b'""':
+        if has_words(result):
             content.append(shown({"type": "image", "data": result, "mimeType": "image/png"}))
         fields = {"title": "Generate an image", "kind": "other", "status": status_of(status)}
         self._shown(call_id, fields | {"content": content})

@@ -1,6 +1,7 @@
 """Files that Codex has compressed, read as if it had not, without holding more than a part."""
 
 import sys
+from collections.abc import Callable
 from io import SEEK_CUR, SEEK_SET, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -16,21 +17,27 @@ else:
 ENDING = ".zst"
 _BYTES_A_READ = 128 * 1024
 _BYTES_BUFFERED = 1024 * 1024
+# What is given out at once is lost if what comes after it is damaged.
+_BYTES_GIVEN_OUT = 64 * 1024
 
 
-def opened(path: Path) -> IO[bytes]:
-    """Open a file, compressed or not. What is torn ends where it is torn."""
+def opened(
+    path: Path, torn: Callable[[], object] = lambda: None, buffered: int = _BYTES_BUFFERED
+) -> IO[bytes]:
+    """Open a file, compressed or not. One that is torn ends there, and `torn` is called."""
     if path.suffix != ENDING:
-        return path.open("rb", buffering=_BYTES_BUFFERED)
-    return BufferedReader(_Inside(path.open("rb", buffering=0)), _BYTES_BUFFERED)
+        return path.open("rb", buffering=buffered)
+    return BufferedReader(_Inside(path.open("rb", buffering=0), torn), buffered)
 
 
 class _Inside(RawIOBase):
     """What is inside of a compressed file."""
 
-    def __init__(self, file: RawIOBase) -> None:
+    def __init__(self, file: RawIOBase, torn: Callable[[], object]) -> None:
         super().__init__()
         self._file = file
+        self._torn = torn
+        self._is_torn = False
         self._frame = ZstdDecompressor()
         self._place = 0
 
@@ -46,9 +53,13 @@ class _Inside(RawIOBase):
         """Put some more into a buffer; nothing at the end, or where it cannot be read."""
         view = memoryview(buffer).cast("B")
         try:
-            data = self._some(len(view))
+            data = b"" if self._is_torn else self._some(min(len(view), _BYTES_GIVEN_OUT))
         except ZstdError:
             data = b""
+        # The end of a file is that of a part of it.
+        if not data and not self._is_torn and not self._frame.eof:
+            self._is_torn = True
+            self._torn()
         view[: len(data)] = data
         self._place += len(data)
         return len(data)

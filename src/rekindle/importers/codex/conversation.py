@@ -27,7 +27,7 @@ from rekindle.importers.codex.records import (
 )
 from rekindle.importers.codex.tool_calls import decoded, link, picture, picture_of
 from rekindle.importers.codex.words import is_context, own_words, typed_command
-from rekindle.importers.records import is_text
+from rekindle.importers.records import has_words, is_text
 from rekindle.importers.telling import Clock, Json, Teller, text
 
 _COMPACTED = "[The conversation was compacted here: the agent went on with a summary of it.]"
@@ -143,7 +143,7 @@ class Conversation:
     # -- words --------------------------------------------------------------------------
 
     def _say(self, words: Raw, message_id: str | None = None) -> None:
-        if is_text(words) and bytes(words) != b'""':
+        if has_words(words):
             self._teller.agent(words, message_id or self._next_id("message"))
             self._is_finished, self._finished_us = True, self._at_us
 
@@ -151,7 +151,7 @@ class Conversation:
         self._say(Raw(msgspec.json.encode(words)), message_id)
 
     def _think(self, words: Raw, message_id: str | None = None) -> None:
-        if is_text(words) and bytes(words) != b'""':
+        if has_words(words):
             self._is_finished = False
             self._teller.thought(words, message_id or self._next_id("thought"))
 

@@ -6,7 +6,9 @@ file, and is a branch that was left.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -47,6 +49,7 @@ _TOLD_TWICE = re.compile(
     rb'|message",(?:"status":"\w+",)?(?:"id":"[^"]*",)?"role":"(?:assistant|developer)")'
 )
 _LOOKED_AT = 200
+_BYTES_OF_A_HEAD = 32 * 1024
 _LINES_A_NOTE = 4096
 _MOST_OPEN_TURNS = 1_000_000
 
@@ -62,9 +65,9 @@ class Segment(Struct, frozen=True, kw_only=True):
     from_ordinal: int | None = None
     """Records before this one are not part of it."""
 
-    def lines(self) -> Lines:
-        """Return its lines."""
-        return Lines(self.path, end=self.size, opened=opened)
+    def lines(self, torn: Callable[[], object] = lambda: None) -> Lines:
+        """Return its lines; `torn` is called where a compressed file cannot be read further."""
+        return Lines(self.path, end=self.size, opened=partial(opened, torn=torn))
 
     def has(self, ordinal: int | None) -> bool:
         """Tell whether a record is part of it."""
@@ -86,8 +89,10 @@ class Outline(Struct):
     """What the lines of a session have."""
 
     sha256: str = ""
-    """Of its own file, as it is when it is not compressed."""
+    """Of its file, as it is when it is not compressed; if it begins in others, of all of them."""
     rollbacks: list[Rollback] = []
+    is_shortened: bool = False
+    """Whether nothing was said since turns were taken back, or left with another file."""
     has_events: bool = False
     """Whether what is shown has records of its own."""
     is_bare: bool = False
@@ -96,7 +101,7 @@ class Outline(Struct):
 
 def first_line(path: Path) -> bytes:
     """Return how a file begins."""
-    lines = iter(Segment(path=path).lines())
+    lines = Lines(path, opened=partial(opened, buffered=_BYTES_OF_A_HEAD))
     return next((line for _, line in lines if line.strip(b"\0 \t\r")), b"")
 
 
@@ -119,12 +124,13 @@ def _is_old_head(mark: Mark) -> bool:
 def outline(segments: Sequence[Segment], notes: Notes) -> Outline:
     """Look over the lines of a session; the last segment is its own file."""
     survey = _Survey(notes)
+    checksums: list[str] = []
     number = 0
     done = 0
     for segment in segments:
-        lines = segment.lines()
+        lines = segment.lines(lambda: notes.skip("a compressed file is cut off, or damaged"))
         checksum, each = lines.hashed()
-        is_own = segment is segments[-1]
+        survey.found.is_shortened = segment is not segments[0]
         for place, line in each:
             if number % _LINES_A_NOTE == 0:
                 notes.at((done + lines.done) // 2)
@@ -132,10 +138,15 @@ def outline(segments: Sequence[Segment], notes: Notes) -> Outline:
             survey.take(line, number, segment, is_last=is_last)
             number += 1
         done += lines.done
-        if is_own:
-            notes.skip("a line is too long", lines.too_long)
-            survey.found.sha256 = checksum.words
+        notes.skip("a line is too long", lines.too_long)
+        checksums.append(checksum.words)
+    survey.found.sha256 = _joined_checksum(checksums)
     return survey.found
+
+
+def _joined_checksum(checksums: list[str]) -> str:
+    only, *others = checksums
+    return sha256("".join(checksums).encode()).hexdigest() if others else only
 
 
 class _Survey:
@@ -197,6 +208,7 @@ class _Survey:
 
     def _said(self, number: int) -> None:
         """Note that the user has said something: what was said meanwhile is no turn of its own."""
+        self.found.is_shortened = False
         if self._begun is not None and self._is_counted:
             return
         self._turns.append(number if self._begun is None else self._begun)
@@ -210,6 +222,7 @@ class _Survey:
         del self._turns[-count:]
         self._begun = None
         self.found.rollbacks.append(Rollback(first, number))
+        self.found.is_shortened = True
 
 
 def told_lines(

@@ -12,24 +12,25 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rekindle.importers.base import Found
-from rekindle.importers.codex.compressed import ENDING, opened
+from rekindle.importers.codex.compressed import ENDING
 from rekindle.importers.codex.outline import meta_in
+from rekindle.importers.codex.records import Base, Meta, is_agents
 from rekindle.importers.codex.titles import Titles, titles_in
+from rekindle.importers.finding import found_in, out_of_reach, stamp_of
 
-_FOLDERS = ("sessions", "archived_sessions")
+_ARCHIVED = "archived_sessions"
+_FOLDERS = ("sessions", _ARCHIVED)
 _ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME = re.compile(
     rf"rollout-((\d{{4}})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d)-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?"
 )
 _DEEPEST = 4
 _TIMES_SMALLER = 6
-_LOOKED_AT = 4096
-_CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
-_CHILD = re.compile(rb'"parent_thread_id":"|"source":\{"subagent":')
+_MOST_LINKS = 1000
 _HOMES_REMEMBERED = 8
 
 
@@ -50,19 +51,52 @@ class Rollout(Struct, frozen=True, kw_only=True):
         return self.path.name.removesuffix(ENDING)
 
 
+class Link(Struct, frozen=True):
+    """A file that another one begins with."""
+
+    base: Base
+    """Up to where."""
+    rollout: Rollout | None = None
+    trouble: str = ""
+    """Why it cannot be followed, in words."""
+
+
 class Home(Struct, frozen=True):
     """All that Codex has in a folder."""
 
-    threads: dict[str, list[Rollout]]
+    threads: dict[str, list[Rollout]] = {}
     """The files of each session, the oldest first."""
-    rollouts: dict[str, Rollout]
-    titles: Titles
+    rollouts: dict[str, Rollout] = {}
+    titles: Titles = Titles()
+    out_of_reach: list[Found] = []
+    """Folders that cannot be looked into, and why."""
 
     def current(self, thread_id: str) -> Rollout:
         """Return the file that a session goes on with."""
         files = self.threads[thread_id]
         told = Path(self.titles.paths.get(thread_id, "")).name.removesuffix(ENDING)
         return next((it for it in files if it.plain_name == told), files[-1])
+
+    def links(self, path: Path) -> Iterator[Link]:
+        """Yield the files that a file begins with, the nearest first."""
+        seen = {path.name.removesuffix(ENDING)}
+        about = _about(path)
+        while about is not None and (base := about.base) is not None:
+            rollout = self.rollouts.get(base.thread_id)
+            about = _about(rollout.path) if rollout is not None else None
+            if rollout is None:
+                yield Link(base, trouble="what a session begins with is in a file that is gone")
+            elif about is None:
+                yield Link(base, trouble="what a session begins with cannot be read")
+            elif rollout.plain_name in seen:
+                yield Link(base, trouble="what a session begins with begins with itself")
+                return
+            elif len(seen) > _MOST_LINKS:
+                yield Link(base, trouble="what a session begins with is in too many files")
+                return
+            else:
+                seen.add(rollout.plain_name)
+                yield Link(base, rollout)
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
@@ -71,14 +105,23 @@ def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
     return [Path(told).expanduser() if told else home / ".codex"]
 
 
+def _top(path: Path) -> Path | None:
+    """Return the folder of sessions, archived or not, that a file or folder is in, or is."""
+    return next((it for it in (path, *path.parents) if it.name in _FOLDERS), None)
+
+
 def home_of(path: Path) -> Path:
     """Return the folder that has all of Codex's, of one in it or of a file."""
-    for folder in path.parents:
-        if folder.name in _FOLDERS:
-            return folder.parent
-    if path.name in _FOLDERS:
-        return path.parent
+    top = _top(path)
+    if top is not None:
+        return top.parent
     return path if path.is_dir() else path.parent
+
+
+def is_archived(path: Path) -> bool:
+    """Tell whether a file lies where Codex puts away sessions."""
+    top = _top(path)
+    return top is not None and top.name == _ARCHIVED
 
 
 _known: dict[Path, Home] = {}
@@ -88,8 +131,9 @@ def look(home: Path) -> Home:
     """Look over all that Codex has in a folder."""
     below = [home / name for name in _FOLDERS if (home / name).is_dir()] or [home]
     named: dict[str, Rollout] = {}
+    beyond: list[Found] = []
     for folder in below:
-        for rollout in _rollouts(folder, 0):
+        for rollout in _rollouts(folder, 0, beyond):
             known = named.get(rollout.plain_name)
             # If there are both, what is compressed is about to go.
             if known is None or (known.path.suffix == ENDING and rollout.path.suffix != ENDING):
@@ -97,7 +141,7 @@ def look(home: Path) -> Home:
     threads: dict[str, list[Rollout]] = {}
     for rollout in sorted(named.values(), key=lambda it: (it.begun, it.id)):
         threads.setdefault(rollout.thread_id, []).append(rollout)
-    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home))
+    found = Home(threads, {it.id: it for it in named.values()}, titles_in(home), beyond)
     _known.pop(home, None)
     _known[home] = found
     if len(_known) > _HOMES_REMEMBERED:
@@ -115,19 +159,22 @@ def known(path: Path) -> Home:
     return found if found is not None and files and is_there else look(home)
 
 
-def _rollouts(folder: Path, depth: int) -> Iterator[Rollout]:
+def _rollouts(folder: Path, depth: int, beyond: list[Found]) -> Iterator[Rollout]:
     try:
         with os.scandir(folder) as entries:
             below = sorted(entries, key=lambda it: it.name)
-    except OSError:
-        # A year that cannot be read keeps no other out; the folder itself is told.
-        if depth == 0:
-            raise
+    except OSError as error:
+        if _top(folder) is None:
+            # Nobody knows whether it is Codex's.
+            if depth == 0:
+                raise
+            return
+        beyond.append(out_of_reach(folder, error))
         return
     for entry in below:
         if entry.is_dir(follow_symlinks=False):
             if depth < _DEEPEST:
-                yield from _rollouts(Path(entry.path), depth + 1)
+                yield from _rollouts(Path(entry.path), depth + 1, beyond)
         elif entry.name.startswith("rollout-") and entry.is_file():
             rollout = _parsed(Path(entry.path))
             if rollout is not None:
@@ -159,7 +206,7 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
     if path.is_file():
         rollout = _parsed(path)
         if rollout is not None:
-            yield _found(look(home_of(path)), rollout.thread_id)
+            yield from _found_now(look(home_of(path)), rollout.thread_id)
         elif path.name.endswith((".jsonl", ".jsonl.zst")) and meta_in(path) is not None:
             yield _found_alone(path)
         return
@@ -167,34 +214,42 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
     for thread_id, files in home.threads.items():
         if any(it.path.is_relative_to(path) for it in files):
             about = _about(home.current(thread_id).path)
-            if cwd is None or about.cwd in {None, cwd}:
-                yield _found(home, thread_id)
+            if cwd is None or about is None or about.cwd in {None, cwd}:
+                yield from _found_now(home, thread_id)
+    yield from (it for it in home.out_of_reach if it.path.is_relative_to(path))
+
+
+def _found_now(home: Home, thread_id: str) -> Iterator[Found]:
+    try:
+        yield _found(home, thread_id)
+    except FileNotFoundError:
+        # It was just archived, or compressed.
+        home = look(home_of(home.current(thread_id).path))
+        if thread_id in home.threads:
+            yield _found(home, thread_id)
 
 
 def _found(home: Home, thread_id: str) -> Found:
     files = home.threads[thread_id]
     current = home.current(thread_id)
     stats = [it.path.stat() for it in files]
-    title = home.titles.names.get(thread_id, "")
-    told = f"{current.id}\0{title}".encode("utf-8", "surrogatepass")
-    stamps = [f"{it.st_size}-{it.st_mtime_ns}" for it in stats]
+    stamps = map(stamp_of, stats)
+    links = [it.trouble or it.base.thread_id for file in files for it in home.links(file.path)]
+    told = [current.id, home.titles.names.get(thread_id, ""), *links]
+    checksum = sha256("\0".join(told).encode("utf-8", "surrogatepass")).hexdigest()
+    about = _about(current.path)
     return Found(
         path=_first_place(files[0]),
-        stamp="+".join([*stamps, sha256(told).hexdigest()[:8]]),
+        stamp="+".join([*stamps, checksum[:8]]),
         size=sum(map(_size, [it.path for it in files], [it.st_size for it in stats])),
         updated_us=max(it.st_mtime_ns for it in stats) // 1000,
-        is_child=_about(current.path).is_child,
+        is_child=about is not None and about.is_child,
     )
 
 
 def _found_alone(path: Path) -> Found:
-    stat = path.stat()
-    return Found(
-        path=path,
-        stamp=f"{stat.st_size}-{stat.st_mtime_ns}",
-        size=_size(path, stat.st_size),
-        updated_us=stat.st_mtime_ns // 1000,
-    )
+    it = found_in([path])
+    return replace(it, size=_size(path, it.size))
 
 
 def _size(path: Path, size: int) -> int:
@@ -204,7 +259,7 @@ def _size(path: Path, size: int) -> int:
 def _first_place(first: Rollout) -> Path:
     """Return where a session's first file was when it was begun."""
     folder = first.path.parent
-    if any(it.name in _FOLDERS for it in first.path.parents) and folder.name != "sessions":
+    if _top(folder) is not None and folder.name != "sessions":
         folder = home_of(first.path).joinpath("sessions", *first.date)
     return folder / first.plain_name
 
@@ -212,26 +267,22 @@ def _first_place(first: Rollout) -> Path:
 class _About(Struct, frozen=True):
     """What a file says of itself at once."""
 
-    cwd: str | None = None
-    is_child: bool = False
+    cwd: str | None
+    is_child: bool
+    base: Base | None
+    """What it begins with."""
 
 
-def _about(path: Path) -> _About:
+def _about(path: Path) -> _About | None:
+    """Return what a file says of itself; None if that cannot be read."""
     try:
         stat = path.stat()
         return _read_about(path, stat.st_size, stat.st_mtime_ns)
     except OSError:
-        return _About()
+        return None
 
 
 @lru_cache(maxsize=1 << 14)
 def _read_about(path: Path, _: int, __: int) -> _About:
-    with opened(path) as file:
-        # What is long comes later: the instructions.
-        head = (file.read(_LOOKED_AT) or b"").partition(b"\n")[0]
-    told = _CWD.search(head) if b'"session_meta"' in head else None
-    try:
-        cwd = str(msgspec.json.decode(told[1])) if told is not None else None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        cwd = None
-    return _About(cwd, _CHILD.search(head) is not None)
+    meta = meta_in(path) or Meta()
+    return _About(meta.cwd, is_agents(meta), meta.history_base)

@@ -1,7 +1,6 @@
 """One session of Codex's: the files that it is made of, and the conversations in it."""
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.core.titles import title_from_prompt
-from rekindle.importers.base import Found, Notes, Talk, Tally
+from rekindle.importers.base import Found, Notes, Talk, Tally, most_branches
 from rekindle.importers.codex.compressed import ENDING
 from rekindle.importers.codex.conversation import About, Conversation
 from rekindle.importers.codex.outline import (
@@ -22,7 +20,7 @@ from rekindle.importers.codex.outline import (
     outline,
     told_lines,
 )
-from rekindle.importers.codex.places import known, thread_of
+from rekindle.importers.codex.places import Home, is_archived, known, thread_of
 from rekindle.importers.codex.records import (
     Base,
     Meta,
@@ -32,21 +30,15 @@ from rekindle.importers.codex.records import (
     read_item,
     read_line,
 )
-from rekindle.importers.codex.titles import Titles
 from rekindle.importers.codex.tool_calls import decoded
 from rekindle.importers.codex.words import folder_in
 from rekindle.importers.telling import Clock, Teller
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Kind, Origin, TitleSource
-from rekindle.wire.envelope import members, rows, table
+from rekindle.importers.titles import titles_of
+from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
 
 NAME = "codex"
 
-_ENTRIES_FOR_A_TITLE = 200
 _LINES_FOR_A_FOLDER = 50
-_LONGEST_TITLE = 500
-_MOST_BASES = 100
-_MOST_BRANCHES = 50
-_MOST_BYTES_OF_BRANCHES = 1 << 30
 
 
 class _Branch(Struct, frozen=True):
@@ -73,6 +65,15 @@ class _Told(Struct, frozen=True, kw_only=True):
         return sum(it.size or 0 for it in self.segments)
 
 
+class _Left(Struct, frozen=True):
+    """A branch that was left."""
+
+    stamp: str
+    sha256: str
+    """Of the files that it is in."""
+    tell: Callable[[Tally], Generator[Entry]]
+
+
 class SessionFiles:
     """The files of one session, looked over."""
 
@@ -80,15 +81,16 @@ class SessionFiles:
         self._notes = notes
         self._place = found.path
         self._thread_id = thread_of(found.path)
-        self._home = known(found.path) if self._thread_id is not None else None
+        # A file with a name of its own is alone.
+        self._home = known(found.path) if self._thread_id is not None else Home()
         self._files = self._paths(found.path)
-        if self._home is not None and self._home.titles.trouble:
+        if self._home.titles.trouble:
             notes.skip(self._home.titles.trouble)
         self._id = ""
 
     def _paths(self, path: Path) -> list[Path]:
         """Return the file that the session goes on with, and then those that were left for it."""
-        if self._home is None or self._thread_id is None:
+        if self._thread_id is None:
             return [path]
         if self._thread_id not in self._home.threads:
             raise FileNotFoundError(f"{path} is gone")
@@ -99,65 +101,54 @@ class SessionFiles:
     def talks(self) -> Iterator[Talk]:
         """Yield the session, and then what was taken back."""
         current = self._look(self._files[0], "outline")
-        if current is None:
-            return
         self._id = self._thread_id or current.meta.id or self._files[0].name.partition(".")[0]
         session = self._session(current)
         if session is None:
             return
         yield session
-        arrived = replace(session.arrived, agent_session_id=NOBODY)
-        most = _most_branches(current.size)
-        for stamp, tell in islice(self._left(current), most):
-            folder = session.folder
-            yield Talk(arrived=arrived, tell=tell, folder=folder, is_aside=True, stamp=stamp)
-        left = len(current.whole.rollbacks) + len(self._files) - 1 - most
-        self._notes.skip("a branch is left out, because there are many", max(0, left))
+        most = most_branches(current.size)
+        for left in islice(self._left(current), most):
+            origin = Origin(tool=NAME, path=str(self._place), sha256=left.sha256)
+            yield Talk(
+                arrived=replace(session.arrived, agent_session_id=NOBODY, origin=origin),
+                tell=left.tell,
+                folder=session.folder,
+                is_aside=True,
+                stamp=left.stamp,
+            )
+        more = len(current.whole.rollbacks) + len(self._files) - 1 - most
+        self._notes.skip("a branch is left out, because there are many", max(0, more))
 
-    def _look(self, path: Path, name: str) -> _Told | None:
-        meta = meta_in(path)
-        if meta is None:
-            return None
+    def _look(self, path: Path, name: str) -> _Told:
+        # If its first line is torn, the others are told all the same.
+        meta = meta_in(path) or Meta()
         notes = self._notes.anew(name)
-        segments = self._lineage(path, meta, notes)
+        segments = self._lineage(path, meta.subagent_history_start_ordinal, notes)
         cwd = meta.cwd or _folder_of(segments[-1])
         return _Told(meta=meta, cwd=cwd, segments=segments, whole=outline(segments, notes))
 
-    def _lineage(self, path: Path, meta: Meta, notes: Notes) -> list[Segment]:
+    def _lineage(self, path: Path, own_from: int | None, notes: Notes) -> list[Segment]:
         """Return the parts that a session is made of, the oldest first."""
-        own_from = meta.subagent_history_start_ordinal
-        own = Segment(path=path, size=_size_of(path), from_ordinal=own_from)
-        segments, seen = [own], {_name(path)}
-        rollouts = self._home.rollouts if self._home is not None else {}
-        while (base := meta.history_base) is not None:
-            end = base.end_ordinal_exclusive
+        segments = [Segment(path=path, size=_size_of(path), from_ordinal=own_from)]
+        for link in self._home.links(path):
+            end = link.base.end_ordinal_exclusive
             if own_from is not None and end is not None and end <= own_from:
                 # All that it has inherited is before what is its own.
                 break
-            rollout = rollouts.get(base.thread_id)
-            if rollout is None:
-                notes.skip("what a session begins with is in a file that is gone")
+            if link.rollout is None:
+                notes.skip(link.trouble)
                 break
-            if _name(rollout.path) in seen or len(segments) > _MOST_BASES:
-                notes.skip("what a session begins with begins with itself")
-                break
-            found = meta_in(rollout.path)
-            if found is None:
-                notes.skip("what a session begins with cannot be read")
-                break
-            segments.append(_inherited(rollout.path, base, own_from, notes))
-            seen.add(_name(rollout.path))
-            meta = found
+            segments.append(_inherited(link.rollout.path, link.base, own_from, notes))
         return segments[::-1]
 
     def _session(self, told: _Told) -> Talk | None:
         meta = told.meta
         tell = partial(self._tell, told, _Branch("session", told.whole.rollbacks))
-        title = _first_prompt(tell)
-        if title is None:
+        given = self._home.titles.names.get(self._id) or _nickname(meta)
+        titles = titles_of(given, tell)
+        if titles is None:
             return None
         is_child = is_agents(meta)
-        titles = self._home.titles if self._home is not None else Titles()
         arrived = Arrived(
             id=self._id,
             created_us=_created(meta),
@@ -165,25 +156,32 @@ class SessionFiles:
             agent=AgentIdentity(name=NAME, version=meta.cli_version),
             # Without a folder it is not listed.
             cwd=None if is_child else told.cwd,
-            titles=_titles(titles.names.get(self._id) or _nickname(meta), title),
+            titles=titles,
             parent_id=parent_of(meta),
             origin=Origin(tool=NAME, path=str(self._place), sha256=told.whole.sha256),
         )
-        return Talk(arrived=arrived, tell=tell, folder=told.cwd)
+        return Talk(
+            arrived=arrived,
+            tell=tell,
+            folder=told.cwd,
+            is_shortened=told.whole.is_shortened,
+            is_archived=is_archived(self._files[0]),
+        )
 
-    def _left(self, current: _Told) -> Iterator[tuple[str, Callable[[Tally], Generator[Entry]]]]:
-        """Yield what tells the branches that were left, the latest first, each with its stamp."""
+    def _left(self, current: _Told) -> Iterator[_Left]:
+        """Yield the branches that were left, the latest first."""
         for path in self._files[1:]:
             told = self._look(path, f"outline {path.name}")
-            if told is not None:
-                tell = partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
-                yield f"{_name(path)}-{told.whole.sha256}", tell
+            tell = partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
+            checksum = told.whole.sha256
+            yield _Left(stamp=f"{_name(path)}-{checksum}", sha256=checksum, tell=tell)
         rollbacks = current.whole.rollbacks
         for number in reversed(range(len(rollbacks))):
             name, left = f"branch {number}", rollbacks[number]
             tell = partial(self._tell, current, _Branch(name, rollbacks[:number], left.end))
             # Nothing is ever added to it.
-            yield f"{left.first}-{left.end}", tell
+            stamp = f"{left.first}-{left.end}"
+            yield _Left(stamp=stamp, sha256=current.whole.sha256, tell=tell)
 
     def _tell(self, told: _Told, branch: _Branch, tally: Tally) -> Generator[Entry]:
         """Yield the entries of one conversation."""
@@ -241,42 +239,18 @@ def _created(meta: Meta) -> int:
     return Clock().read(meta.timestamp) or 0
 
 
-def _most_branches(size: int) -> int:
-    return min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, size)))
-
-
 def _nickname(meta: Meta) -> str | None:
     return meta.agent_nickname or meta.agent_role if is_agents(meta) else None
 
 
 def _folder_of(own: Segment) -> str | None:
-    """Return the folder of an old session, which only the model was told."""
+    """Return the folder of a session that does not say it: the model was told."""
     for _, data in islice(own.lines(), _LINES_FOR_A_FOLDER):
-        item = read_item(data) if b"<environment_context>" in data else None
+        line = read_line(data) if b"<environment_context>" in data else None
+        # In older ones, the line is what was told.
+        item = read_item(bytes(line.payload) or data) if line is not None else None
         parts: list[Part] = item.content or [] if item is not None else []
         for part in parts:
             if (folder := folder_in(decoded(part.text))) is not None:
                 return folder
     return None
-
-
-def _first_prompt(tell: Callable[[Tally], Generator[Entry]]) -> str | None:
-    """Return how the first prompt begins, or nothing; None if nothing is told."""
-    tally = Tally()
-    with closing(tell(tally)) as entries:
-        for entry in islice(entries, _ENTRIES_FOR_A_TITLE):
-            if entry.kind is Kind.PROMPT:
-                params = table((members(entry.line) or {}).get("params"))
-                if title := title_from_prompt(rows(params.get("prompt"))):
-                    return title
-    return "" if tally.entries else None
-
-
-def _titles(given: str | None, prompt: str) -> dict[TitleSource, str]:
-    """Return what a session is called: as it was given, and after its first prompt."""
-    titles: dict[TitleSource, str] = {}
-    if words := " ".join((given or "").split())[:_LONGEST_TITLE]:
-        titles[TitleSource.AGENT] = words
-    if prompt:
-        titles[TitleSource.PROMPT] = prompt
-    return titles

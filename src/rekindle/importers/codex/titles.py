@@ -4,20 +4,19 @@ Names that were given stand in `session_index.jsonl`, the last one counts; and i
 titles that are made of the first prompt, and the file of each session.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import apsw
 from msgspec import Struct
 
+from rekindle.importers.database import Database
 from rekindle.importers.lines import Lines
 from rekindle.importers.records import Reader
 
 _INDEX = "session_index.jsonl"
-_LONGEST = 500
+_LONGEST = 4000
 _WANTED = ("id", "name", "title", "first_user_message", "rollout_path")
-_PATIENCE_MS = 500
 
 
 class Titles(Struct, frozen=True):
@@ -44,16 +43,13 @@ def titles_in(home: Path) -> Titles:
     trouble = ""
     for database in sorted(home.glob("state_*.sqlite"), key=_number, reverse=True):
         try:
-            rows = _rows(database)
-        except (apsw.Error, OSError) as error:
-            trouble = f"titles in {database.name} cannot be read: {error}"
-            continue
-        for row in rows:
-            thread_id = str(row["id"])
-            if title := _title(row):
-                names.setdefault(thread_id, title)
-            if row.get("rollout_path"):
-                paths.setdefault(thread_id, str(row["rollout_path"]))
+            for row in _rows(database):
+                if title := _title(row):
+                    names.setdefault(row["id"], title)
+                if path := row.get("rollout_path"):
+                    paths.setdefault(row["id"], path)
+        except OSError as error:
+            trouble = f"titles in {database.name}: {error}"
     return Titles(names | _indexed(home), paths, trouble)
 
 
@@ -62,40 +58,26 @@ def _number(path: Path) -> tuple[int, str]:
     return (int(digits) if digits.isascii() and digits.isdigit() else -1), digits
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: dict[str, str]) -> str:
     """Return the name that was given, or a title that is more than the first prompt."""
-    title = str(row.get("title") or "")
-    is_prompt = title.strip() == str(row.get("first_user_message") or "").strip()
-    return str(row.get("name") or "") or ("" if is_prompt else title)
+    title = row.get("title", "")
+    is_prompt = title.strip() == row.get("first_user_message", "").strip()
+    return row.get("name", "") or ("" if is_prompt else title)
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    uri = f"{path.absolute().as_uri()}?{_how(path)}"
-    db: Any = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
-        db.set_busy_timeout(_PATIENCE_MS)
-        has = {row[0] for row in db.execute("SELECT name FROM pragma_table_info('threads')")}
-        columns = [name for name in _WANTED if name in has]
-        if "id" not in columns:
-            return []
-        cut = ", ".join(f"substr({name}, 1, {_LONGEST * 8})" for name in columns)
-        told = db.execute(f"SELECT {cut} FROM threads")  # noqa: S608 - names of our own
-        return [dict(zip(columns, row, strict=True)) for row in told]
-    finally:
-        db.close()
-
-
-def _how(path: Path) -> str:
-    """Say how a database is opened so that nothing is written beside it.
-
-    What Codex has not yet put into the file is in a log beside it, and is read, too.
-    """
-    log = path.with_name(f"{path.name}-wal")
-    try:
-        is_live = log.stat().st_size > 0
-    except OSError:
-        is_live = False
-    return "mode=ro&readonly_shm=1" if is_live else "mode=ro&immutable=1"
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    """Yield what a database says of each session. Raises OSError."""
+    database = Database(path)
+    has = database.columns.get("threads", set())
+    columns = [name for name in _WANTED if name in has]
+    if "id" not in columns:
+        return
+    cut = ", ".join(f"cast(substr({name}, 1, {_LONGEST}) as blob)" for name in columns)
+    for row in database.rows(f"select {cut} from threads"):  # noqa: S608 - names of our own
+        words = ((it or b"").decode("utf-8", "replace") for it in row)
+        yield dict(zip(columns, words, strict=True))
+    if database.is_damaged:
+        raise OSError("the database is damaged")
 
 
 def _indexed(home: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from rekindle.importers.codex.records import (
     Part,
     TurnItem,
 )
-from rekindle.importers.records import Reader, is_text
+from rekindle.importers.records import Reader, has_words, is_text
 from rekindle.importers.telling import Json, shown, step, text
 from rekindle.wire.envelope import members
 
@@ -53,7 +53,7 @@ _FAILED = (
 )  # fmt: skip
 _OUTPUT = b"Output:\\n"
 _CODE = re.compile(rb"(?:^\"Exit code: |exited with code )(-?\d+)")
-_TICKS = re.compile(rb"`{3,}")
+_TICKS = re.compile(rb"```+")
 _UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHELL_FLAGS = frozenset({"-c", "-lc", "-ic", "-Command"})
 _LONGEST_TITLE = 2_000
@@ -313,18 +313,19 @@ def _head(value: Raw) -> bytes:
 
 def _without_header(output: Raw) -> tuple[Raw, int | None]:
     """Take away what Codex tells the model about a command before what it has printed."""
-    words = bytes(output)
-    head, found, _ = words[:_LOOKED_AT].partition(_OUTPUT)
+    words = memoryview(output)
+    head, found, _ = words[:_LOOKED_AT].tobytes().partition(_OUTPUT)
     is_header = head.startswith((b'"Exit code: ', b'"Chunk ID: ', b'"Wall time: ', b'"Process '))
     if not found or not is_header:
         return output, None
     code = _CODE.search(head)
-    return Raw(b'"' + words[len(head) + len(_OUTPUT) :]), int(code[1][:9]) if code else None
+    printed = Raw(b'"%b' % words[len(head) + len(_OUTPUT) :])
+    return printed, int(code[1][:9]) if code else None
 
 
 def _shown(output: Raw, fence: bytes | None) -> list[Json]:
     if is_text(output):
-        return [shown(text(_fenced(output, fence)))] if bytes(output) != b'""' else []
+        return [shown(text(_fenced(output, fence)))] if has_words(output) else []
     if not _begins(output, b"["):
         return []
     found = _read_parts(b'{"content":%b}' % bytes(output))
@@ -346,11 +347,10 @@ def _fenced(words: Raw, fence: bytes | None) -> Raw:
     """Put a text into a code block, unless it is said how to read it."""
     if fence is None:
         return words
-    said = bytes(words)
-    longest = max(map(len, _TICKS.findall(said))) if b"```" in said else 2
-    ticks = b"`" * (longest + 1)
-    inside = said[1:-1]
-    end = b"" if inside.endswith(b"\\n") and not inside.endswith(b"\\\\n") else b"\\n"
+    inside = memoryview(words)[1:-1]
+    ticks = b"`" * (max(map(len, _TICKS.findall(inside)), default=2) + 1)
+    tail = inside[-3:].tobytes()
+    end = b"" if tail.endswith(b"\\n") and tail != b"\\\\n" else b"\\n"
     return Raw(b'"%b%b\\n%b%b%b"' % (ticks, fence, inside, end, ticks))
 
 

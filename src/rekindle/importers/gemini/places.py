@@ -1,12 +1,14 @@
 """Where Gemini CLI keeps things: a folder a project, named after it, or by a hash of its path.
 
 Which project a folder belongs to is told by a file in it, or by a list beside all of them. Where
-both are gone, a path that is known is the right one if its hash is the one that is on record.
+both are gone, a path that is known is the right one if its hash is the one that is on record. When
+a project that has a folder by its hash gets one by its name, the tool copies all that is in there,
+and never looks at the old one again.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from itertools import groupby, islice
 from pathlib import Path, PurePosixPath
@@ -14,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from rekindle.importers.base import Found
+from rekindle.importers.finding import beginning, each, files_in, folders_in, found_in
 from rekindle.importers.records import Reader
 
 _SESSION = re.compile(r"session-.+-([^-]+)\.jsonl?")
@@ -21,7 +24,6 @@ _CHATS = "chats"
 _OWNER = ".project_root"
 _PROJECTS = "projects.json"
 _HASH = re.compile("[0-9a-f]{64}")
-_LOOKED_AT = 64 * 1024
 _LARGEST = 4 * 1024 * 1024
 _SIGN = b'"projectHash"'
 _ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
@@ -40,33 +42,50 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
     """Yield the sessions of a file or below a folder."""
     if path.is_file():
         if _is_its(path):
-            yield _found([path], is_child=True) if _is_child(path) else _found(siblings(path))
+            yield found_in([path], is_child=True) if _is_child(path) else found_in(siblings(path))
         return
     below = path / "tmp" if (path / "tmp").is_dir() else path
     is_one = below.name == _CHATS or (below / _CHATS).is_dir()
-    for folder in [below] if is_one else [below, *sorted(_below(below))]:
-        chats = folder if folder.name == _CHATS else folder / _CHATS
-        if not chats.is_dir():
-            # What lies elsewhere may be anything.
-            yield from _of_folder(folder, is_sure=False)
-        elif cwd is None or owner_of(chats.parent) in {None, cwd}:
-            yield from _of_folder(chats, is_sure=True)
+    projects = [] if is_one else folders_in(below)
+    look = partial(_of_project, cwd=cwd, successors=_successors(projects))
+    yield from each([below, *projects], look)
 
 
-def _below(folder: Path) -> list[Path]:
-    with os.scandir(folder) as entries:
-        return [Path(it.path) for it in entries if it.is_dir(follow_symlinks=False)]
+def _of_project(folder: Path, cwd: str | None, successors: dict[str, Path]) -> Iterator[Found]:
+    chats = folder if folder.name == _CHATS else folder / _CHATS
+    if not chats.is_dir():
+        # What lies elsewhere may be anything.
+        yield from _of_folder(folder, is_sure=False)
+    elif cwd is None or owner_of(chats.parent) in {None, cwd}:
+        yield from _of_folder(chats, successors.get(folder.name), is_sure=True)
 
 
-def _of_folder(folder: Path, *, is_sure: bool) -> Iterator[Found]:
-    paths = [it for it in folder.glob("session-*.json*") if _SESSION.fullmatch(it.name)]
-    files = [it for it in paths if it.is_file() and (is_sure or _is_its(it))]
-    for _, group in groupby(sorted(files, key=_by_id), key=lambda it: _by_id(it)[0]):
-        yield _found(list(group))
+def _successors(projects: list[Path]) -> dict[str, Path]:
+    """Return where the chats of projects are now that have folders by their hashes, too."""
+    if not any(_HASH.fullmatch(it.name) for it in projects):
+        return {}
+    named = [(it, owner_of(it)) for it in projects if not _HASH.fullmatch(it.name)]
+    return {_hashed(owner): folder / _CHATS for folder, owner in named if owner is not None}
+
+
+def _of_folder(folder: Path, successor: Path | None = None, *, is_sure: bool) -> Iterator[Found]:
+    def is_left(path: Path) -> bool:
+        copy = successor / path.relative_to(folder) if successor is not None else None
+        return path.is_file() and (copy is None or not copy.is_file())
+
+    def of_children(below: Path) -> Iterator[Found]:
+        files = [it for it in files_in(below, ".jsonl") if is_left(it)]
+        yield from each(files, lambda it: iter([found_in([it], is_child=True)]))
+
+    paths = [it for it in files_in(folder, "") if _SESSION.fullmatch(it.name)]
+    files = [it for it in paths if is_left(it) and (is_sure or _is_its(it))]
+    groups = [
+        list(it) for _, it in groupby(sorted(files, key=_by_id), key=lambda it: _by_id(it)[0])
+    ]
+    by_first = {it[0]: it for it in groups}
+    yield from each(by_first, lambda first: iter([found_in(by_first[first])]))
     if is_sure:
-        for child in sorted(folder.glob("*/*.jsonl")):
-            if child.is_file():
-                yield _found([child], is_child=True)
+        yield from each(folders_in(folder), of_children)
 
 
 def _by_id(path: Path) -> tuple[str, str]:
@@ -84,27 +103,11 @@ def siblings(path: Path) -> list[Path]:
     return sorted(it for it in others if it.is_file())
 
 
-def _found(paths: list[Path], *, is_child: bool = False) -> Found:
-    stats = [path.stat() for path in paths]
-    return Found(
-        path=paths[0],
-        stamp=" ".join(f"{it.st_size}-{it.st_mtime_ns}" for it in stats),
-        size=sum(it.st_size for it in stats),
-        updated_us=max(it.st_mtime_ns for it in stats) // 1000,
-        is_child=is_child,
-    )
-
-
-def _begin(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_LOOKED_AT)
-
-
 def _is_its(path: Path) -> bool:
     """Tell whether a file is one of its own, by how it begins."""
     if path.suffix not in {".json", ".jsonl"}:
         return False
-    begin = _begin(path)
+    begin = beginning(path)
     return _SIGN in begin and _ID.search(begin) is not None
 
 
@@ -121,7 +124,7 @@ def project_of(path: Path) -> Path | None:
 
 def session_id_of(path: Path) -> str:
     """Return the id of the session that a file is of."""
-    found = _ID.search(_begin(path))
+    found = _ID.search(beginning(path))
     return found[1].decode("utf-8", "replace") if found else path.stem
 
 
@@ -174,9 +177,13 @@ def owner_of(project: Path) -> str | None:
 def known_folders(project: Path) -> Iterator[str]:
     """Yield the paths of all projects that the tool knows of."""
     yield from _registered(project)
-    for other in _below(project.parent):
+    for other in folders_in(project.parent):
         if told := _read(other / _OWNER).decode("utf-8", "replace").strip():
             yield told
+
+
+def _hashed(path: str) -> str:
+    return sha256(path.encode("utf-8", "replace")).hexdigest()
 
 
 def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
@@ -187,7 +194,7 @@ def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
             continue
         above = [candidate, *map(str, islice(PurePosixPath(candidate).parents, _DEEPEST))]
         for path in above:
-            if path not in tried and sha256(path.encode("utf-8", "replace")).hexdigest() == hashed:
+            if path not in tried and _hashed(path) == hashed:
                 return path
             tried.add(path)
     return None
@@ -195,5 +202,5 @@ def inverted(hashed: str, candidates: Iterable[str]) -> str | None:
 
 def named_in(path: Path) -> Iterator[str]:
     """Yield paths that are named where a session's file begins."""
-    for found in _NAMED.finditer(_begin(path)):
+    for found in _NAMED.finditer(beginning(path)):
         yield found[1].decode("utf-8", "replace").rstrip(" /,.")

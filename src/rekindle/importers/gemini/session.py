@@ -1,15 +1,13 @@
 """One session of Gemini CLI's, from all of its files, and the branches that it went back from."""
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from rekindle.core.titles import title_from_prompt
-from rekindle.importers.base import Notes, Talk, Tally
+from rekindle.importers.base import Notes, Talk, Tally, most_branches
 from rekindle.importers.gemini.conversation import Conversation
 from rekindle.importers.gemini.files import Records, again, sized
 from rekindle.importers.gemini.outline import LIST, MESSAGE, messages_in, outline
@@ -24,15 +22,11 @@ from rekindle.importers.gemini.places import (
 )
 from rekindle.importers.gemini.records import read_mark, read_message
 from rekindle.importers.telling import Teller
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Kind, Origin, TitleSource
-from rekindle.wire.envelope import members, rows, table
+from rekindle.importers.titles import titles_of
+from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin, TitleSource
 
 NAME = "gemini"
 
-_ENTRIES_FOR_A_TITLE = 200
-_LONGEST_TITLE = 500
-_MOST_BRANCHES = 50
-_MOST_BYTES_OF_BRANCHES = 1 << 30
 _RECORDS_A_NOTE = 1024
 
 
@@ -47,8 +41,11 @@ class SessionFiles:
         self._is_child = self._parent_id is not None or self._whole.is_sub_agents
         self._id = child_id(self._parent_id, self._path.stem) if self._parent_id else session_id
         project = project_of(self._path)
-        self._owner = owner_of(project) if project is not None else None
-        self._folder = self._owner or self._guess_folder(project)
+        owner = owner_of(project) if project is not None else None
+        self._folder = owner or self._guess_folder(project)
+        # What is guessed may be guessed only later; and older files came to lie where the project
+        # is known when the tool copied them. But what is told of a file must stay the same.
+        self._root = None if self._whole.files[0].is_one_object else owner
         self._tips = self._whole.tips()
 
     def session(self) -> Talk | None:
@@ -56,15 +53,15 @@ class SessionFiles:
         # One that was gone back in to its beginning is what it was before.
         for tip in [self._whole.last, *self._tips[:1]]:
             tell = self._teller_of(tip, "session")
-            prompts = _first_prompt(tell)
-            if prompts is not None:
+            titles = titles_of(self._whole.summary, tell)
+            if titles is not None:
                 self._tips = [it for it in self._tips if it != tip]
-                return Talk(arrived=self._arrived(prompts), tell=tell, folder=self._folder)
+                return Talk(arrived=self._arrived(titles), tell=tell, folder=self._folder)
         return None
 
     def branches(self, session: Talk) -> Iterator[Talk]:
         """Yield what the tool has gone back from, the latest first, within reason."""
-        most = min(_MOST_BRANCHES, max(1, _MOST_BYTES_OF_BRANCHES // max(1, self._whole.size)))
+        most = most_branches(self._whole.size)
         arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in self._tips[:most]:
             tell = self._teller_of(tip, f"branch {tip}")
@@ -75,12 +72,7 @@ class SessionFiles:
             )
         self._notes.skip("a branch is left out, because there are many", len(self._tips[most:]))
 
-    def _arrived(self, prompts: list[str]) -> Arrived:
-        titles: dict[TitleSource, str] = {}
-        if words := " ".join((self._whole.summary or "").split())[:_LONGEST_TITLE]:
-            titles[TitleSource.AGENT] = words
-        if prompts:
-            titles[TitleSource.PROMPT] = prompts[0]
+    def _arrived(self, titles: dict[TitleSource, str]) -> Arrived:
         return Arrived(
             id=self._id,
             created_us=self._whole.created_us,
@@ -108,9 +100,8 @@ class SessionFiles:
         """Yield the entries of one conversation."""
         notes = self._notes.anew(name)
         teller = Teller(self._id, tally, self._whole.created_us)
-        # What was guessed may be known only of a file that has grown.
         conversation = Conversation(
-            teller, notes, self._owner, partial(child_id, self._parent_id or self._id)
+            teller, notes, self._root, partial(child_id, self._parent_id or self._id)
         )
         every = [Records(file) for file in self._whole.files]
         last = self._last_of_object(wanted)
@@ -141,15 +132,3 @@ class SessionFiles:
                 for message, place in zip(messages_in(mark), places, strict=False):
                     if wanted[place]:
                         yield bytes(message), mark.patch is not None
-
-
-def _first_prompt(tell: Callable[[Tally], Generator[Entry]]) -> list[str] | None:
-    """Return the title that the first prompt makes; None if nothing is told."""
-    tally = Tally()
-    with closing(tell(tally)) as entries:
-        for entry in islice(entries, _ENTRIES_FOR_A_TITLE):
-            if entry.kind is Kind.PROMPT:
-                params = table((members(entry.line) or {}).get("params"))
-                if title := title_from_prompt(rows(params.get("prompt"))):
-                    return [title]
-    return [] if tally.entries else None

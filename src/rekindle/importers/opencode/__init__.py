@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rekindle.importers.base import Found, Notes, Talk, Tool
 from rekindle.importers.opencode.places import find, folders
-from rekindle.importers.opencode.rows import Rows, sessions_in
+from rekindle.importers.opencode.rows import Rows
 from rekindle.importers.opencode.session import NAME, Conversations
 from rekindle.importers.opencode.tree import Tree
 
@@ -13,12 +13,8 @@ def read(found: Found, notes: Notes) -> Iterator[Talk]:
     """Yield a session, and what of it was taken back."""
     if found.part:
         yield from Conversations(Rows(found.path, found.part), notes).talks()
-    elif found.path.suffix == ".json":
-        yield from Conversations(Tree(found.path), notes).talks()
     else:
-        # It could not be looked into: it is said why.
-        for _ in sessions_in(found.path):
-            pass
+        yield from Conversations(Tree(found.path), notes).talks()
 
 
 TOOL = Tool(name=NAME, title="OpenCode", folders=folders, find=find, read=read)

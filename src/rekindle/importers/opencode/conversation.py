@@ -7,8 +7,6 @@ is told from there on is told for the time being. A turn ends where the next one
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Raw
-
 from rekindle.importers.base import Notes
 from rekindle.importers.opencode.records import Message, Part, State, microseconds
 from rekindle.importers.opencode.tool_calls import (
@@ -19,7 +17,7 @@ from rekindle.importers.opencode.tool_calls import (
     steps,
     todo_steps,
 )
-from rekindle.importers.records import is_text
+from rekindle.importers.records import has_words
 from rekindle.importers.telling import Json, Teller, text
 
 _STOP_REASONS = {
@@ -117,14 +115,14 @@ class Conversation:
 
     def _said(self, part: Part) -> Iterator[Json]:
         match part.type:
-            case "text" if part.is_synthetic or part.is_ignored or not _is_said(part.text):
+            case "text" if part.is_synthetic or part.is_ignored or not has_words(part.text):
                 pass
             case "text":
                 yield text(part.text)
             case "file":
                 yield file_block(part, self._notes)
             case "subtask":
-                yield text(part.prompt if _is_said(part.prompt) else part.description)
+                yield text(part.prompt if has_words(part.prompt) else part.description)
             case it if it not in _SILENT:
                 self._notes.skip(f"a prompt has a part of unknown type: {it or 'none'}")
             case _:
@@ -173,7 +171,7 @@ class Conversation:
             self._compact(message_id)
         self._is_compacting = False
         for part_id, part in parts:
-            if part.type == "text" and _is_said(part.text):
+            if part.type == "text" and has_words(part.text):
                 self._teller.thought(part.text, part_id)
 
     def _answer(self, message: Message, parts: Iterable[tuple[str, Part]]) -> Iterator[None]:
@@ -183,11 +181,11 @@ class Conversation:
             self._at(microseconds(part.time.start))
             match part.type:
                 case "text":
-                    if _is_said(part.text) and not (part.is_synthetic or part.is_ignored):
+                    if has_words(part.text) and not (part.is_synthetic or part.is_ignored):
                         self._teller.agent(part.text, message.id)
                         is_said = True
                 case "reasoning":
-                    if _is_said(part.text):
+                    if has_words(part.text):
                         self._teller.thought(part.text, part_id)
                         is_said = False
                 case "tool":
@@ -245,7 +243,3 @@ class Conversation:
         if state.time.end is not None:
             self._teller.at(microseconds(state.time.end))
         self._teller.called(call_id, **result_fields(part, self._cwd, self._notes))
-
-
-def _is_said(words: Raw) -> bool:
-    return is_text(words) and bytes(words) != b'""'

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rekindle.importers.base import Found
-from rekindle.importers.opencode.database import is_database
+from rekindle.importers.database import is_database
+from rekindle.importers.finding import each, files_in
 from rekindle.importers.opencode.rows import sessions_in
 from rekindle.importers.opencode.tree import (
     files_in_projects,
@@ -12,8 +13,6 @@ from rekindle.importers.opencode.tree import (
     found_file,
     is_session_file,
 )
-
-_MOST_TRIES = 2
 
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
@@ -43,7 +42,15 @@ def find(path: Path, cwd: str | None) -> Iterator[Found]:
         # What was taken over from one into the other is still in both.
         here = {it.stem: it for it in files if it.stem not in known}
         known |= here.keys()
-        yield from map(found_file, here.values())
+        yield from each(here.values(), _of_file)
+
+
+def _of_file(path: Path) -> Iterator[Found]:
+    if path.suffix == ".json":
+        yield found_file(path)
+    else:
+        # It is a folder that could not be looked into: that is why.
+        files_in(path, "")
 
 
 def _databases(folder: Path) -> list[Path]:
@@ -53,17 +60,14 @@ def _databases(folder: Path) -> list[Path]:
 
 
 def _in_database(path: Path, cwd: str | None, known: set[str]) -> Iterator[Found]:
-    for _ in range(_MOST_TRIES):
-        try:
-            for found, session in sessions_in(path):
-                known.add(session.id)
-                if cwd is None or session.directory in {None, cwd}:
-                    yield found
-        except OSError:
-            # Perhaps somebody has just begun to write to it.
-            continue
-        return
-    # Whoever reads it is told why that cannot be; the others are read.
-    stat = path.stat()
-    stamp = f"{stat.st_size}-{stat.st_mtime_ns}"
-    yield Found(path=path, stamp=stamp, size=0, updated_us=stat.st_mtime_ns // 1000)
+    def sessions(path: Path) -> Iterator[Found]:
+        for found, session in sessions_in(path):
+            known.add(session.id)
+            if cwd is None or session.directory in {None, cwd}:
+                yield found
+
+    try:
+        yield from sessions(path)
+    except OSError:
+        # Perhaps somebody has just begun to write to it.
+        yield from each([path], sessions)

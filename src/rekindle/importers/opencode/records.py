@@ -10,6 +10,7 @@ import msgspec
 from msgspec import MsgspecError, Raw, Struct
 
 from rekindle.importers.records import Reader
+from rekindle.importers.telling import LATEST_US
 
 NOTHING = Raw(b"null")
 
@@ -225,8 +226,10 @@ def _on_one_line(data: bytes) -> bytes:
 
 
 def microseconds(milliseconds: float | None) -> int | None:
-    """Return a time as it is counted here."""
-    return None if milliseconds is None else int(milliseconds * 1000)
+    """Return a time as it is counted here; None if no calendar has it."""
+    if milliseconds is None or not 0 <= milliseconds <= LATEST_US / 1000:
+        return None
+    return int(milliseconds * 1000)
 
 
 def message_of(stored: Stored) -> Message | None:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from rekindle.importers.base import Found
-from rekindle.importers.opencode.database import Database, Value
+from rekindle.importers.database import Database, Value
 from rekindle.importers.opencode.records import Session, Stored, Times, read_revert
 from rekindle.importers.telling import LATEST_US
 
@@ -23,20 +23,35 @@ _COUNTS = (
     "cost", "tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_read",
     "tokens_cache_write",
 )  # fmt: skip
-# Nothing is read but indexes, and rows of the last message without what is said in them.
+NEWEST = 8
+"""How many messages are looked at to see a change: what was typed comes after what goes on."""
+# Nothing is read but indexes, and rows of the last messages without what is said in them.
 _CHANGES = {
     "message": """
         (select count(*) from message where session_id = s.id),
-        (select id || ' ' || time_updated {parts} from message m where session_id = s.id
-         order by time_created desc, id desc limit 1)
+        (select group_concat(it) from (
+            select id || ' ' || time_updated {parts} as it from message m where session_id = s.id
+            order by time_created desc, id desc limit {newest}
+        ))
     """,
     "session_message": """
         (select count(*) from session_message where session_id = s.id),
-        (select seq || ' ' || time_updated from session_message where session_id = s.id
-         order by seq desc limit 1)
+        (select group_concat(it) from (
+            select seq || ' ' || time_updated as it from session_message where session_id = s.id
+            order by seq desc limit {newest}
+        ))
     """,
     "todo": "(select count(*) || ' ' || max(time_updated) from todo where session_id = s.id)",
 }
+_NEEDED_OF = {
+    "message": {"id", "session_id", "time_created", "time_updated", "data"},
+    "part": {"id", "message_id", "time_updated", "data"},
+    "session_message": {
+        "id", "session_id", "type", "seq", "time_created", "time_updated", "data",
+    },
+    "todo": {"session_id", "content", "status", "priority", "position", "time_updated"},
+}  # fmt: skip
+"""What is read of each table. For a while, `session_message` was there without an order, unused."""
 _PARTS = """
     || ' ' || (select count(*) || ' ' || coalesce(max(time_updated), '') from part
                where message_id = m.id)
@@ -47,9 +62,7 @@ _MESSAGES = f"""
     from message where session_id = ? order by time_created, id
 """  # noqa: S608 - a number of ours
 _PARTS_OF = f"""
-    select cast(p.message_id as blob), cast(p.id as blob), {_DATA.replace("data", "p.data")}
-    from message m cross join part p on p.message_id = m.id
-    where m.session_id = ? order by m.time_created, m.id, p.id
+    select cast(id as blob), {_DATA} from part where message_id = cast(? as text) order by id
 """  # noqa: S608 - a number of ours
 _EVENTS = f"""
     select cast(id as blob), cast(type as blob), {_DATA} from session_message
@@ -71,19 +84,27 @@ def sessions_in(path: Path) -> Iterator[tuple[Found, Session]]:
     # Other tools have tables of that name, too.
     if not database.columns.get("session", set()) >= _NEEDED:
         return
-    parts = _PARTS if "part" in database.columns else ""
-    wanted = [it.format(parts=parts) for name, it in _CHANGES.items() if name in database.columns]
+    tables = _tables(database)
+    parts = _PARTS if "part" in tables else ""
+    told = [it for name, it in _CHANGES.items() if name in tables]
+    wanted = [it.format(parts=parts, newest=NEWEST) for it in told]
     statement = _session(database, wanted, "order by time_created, id")
     for row in database.rows(statement):
         session = _read(row)
         if session is not None:
             yield _found(path, row, session), session
     if database.is_damaged:
-        raise OSError(f"the database {path} is damaged")
+        raise OSError("the database is damaged")
+
+
+def _tables(database: Database) -> set[str]:
+    """Return the tables that have what is read of them: other versions have fewer, or others."""
+    has = database.columns
+    return {name for name, needed in _NEEDED_OF.items() if has.get(name, set()) >= needed}
 
 
 def _session(database: Database, more: list[str], which: str) -> str:
-    has = database.columns["session"]
+    has = database.columns.get("session", set())
     names = (*_OF_SESSION, *_COUNTS)
     wanted = [f"cast(s.{name} as blob)" if name in has else "null" for name in names]
     return f"select {', '.join([*wanted, *more])} from session s {which}"  # noqa: S608 - ours
@@ -141,6 +162,7 @@ class Rows:
 
     def __init__(self, path: Path, session_id: str) -> None:
         self._database = Database(path)
+        self._tables = _tables(self._database)
         self._id = session_id
         found = self._database.rows(_session(self._database, [], "where id = ?"), session_id)
         self.session = next((_read(row) for row in found), None) or Session(id=session_id)
@@ -152,48 +174,29 @@ class Rows:
 
     def messages(self) -> Iterator[Stored]:
         """Yield its messages, in order. What the newest version has written comes after all."""
-        tables = self._database.columns
         last: Value = None
-        if "message" in tables:
-            parts = _Parts(self._database, self._id)
+        if "message" in self._tables:
             for message_id, data, last_at in self._database.rows(_MESSAGES, self._id):
                 last = last_at
-                yield Stored(_text(message_id), "", data, partial(parts.of, message_id))
-                parts.leave(message_id)
-        if "session_message" in tables:
+                yield Stored(_text(message_id), "", data, partial(self._parts, message_id))
+        if "session_message" in self._tables:
             # The same may be there in both ways, but not what was asked later.
             for message_id, kind, data in self._database.rows(_EVENTS, self._id, last):
                 yield Stored(_text(message_id), _text(kind) or "unknown", data, _no_parts)
 
+    def _parts(self, message_id: bytes) -> Iterator[tuple[str, bytes | None]]:
+        if "part" in self._tables:
+            for part_id, data in self._database.rows(_PARTS_OF, message_id):
+                yield _text(part_id), data
+
     def todos(self) -> list[tuple[str, str, str]]:
         """Return what is to be done: what, how far it is, and how urgent."""
-        if "todo" not in self._database.columns:
+        if "todo" not in self._tables:
             return []
         return [
             (_text(content), _text(status), _text(priority))
             for content, status, priority in self._database.rows(_TODOS, self._id)
         ]
-
-
-class _Parts:
-    """The parts of all messages of a session, in their order, one after the other."""
-
-    def __init__(self, database: Database, session_id: str) -> None:
-        is_any = "part" in database.columns
-        self._rows = database.rows(_PARTS_OF, session_id) if is_any else iter(())
-        self._next = next(self._rows, None)
-
-    def of(self, message_id: bytes) -> Iterator[tuple[str, bytes | None]]:
-        """Yield those of a message."""
-        while self._next is not None and self._next[0] == message_id:
-            _, part_id, data = self._next
-            self._next = next(self._rows, None)
-            yield _text(part_id), data
-
-    def leave(self, message_id: bytes) -> None:
-        """Pass over what nobody has asked for."""
-        for _ in self.of(message_id):
-            pass
 
 
 def _no_parts() -> Iterator[tuple[str, bytes | None]]:

@@ -1,17 +1,15 @@
 """One session of OpenCode's, looked over, and the conversations that it is."""
 
 import re
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator
 from functools import partial
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.core.titles import title_from_prompt
 from rekindle.importers.base import Notes, Talk, Tally
 from rekindle.importers.opencode.conversation import Conversation
 from rekindle.importers.opencode.records import (
@@ -25,13 +23,11 @@ from rekindle.importers.opencode.records import (
     read_part,
 )
 from rekindle.importers.telling import Teller
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Kind, Origin, TitleSource
-from rekindle.wire.envelope import members, rows, table
+from rekindle.importers.titles import titles_of
+from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin, TitleSource
 
 NAME = "opencode"
 
-_ENTRIES_FOR_A_TITLE = 200
-_LONGEST_TITLE = 500
 _NO_TITLE = re.compile(r"(New|Child) session - \d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
@@ -80,28 +76,35 @@ class Conversations:
         session, outline = self._kept.session, self._outline
         main = partial(self._tell, session.revert)
         whole = partial(self._tell, None, name="taken back")
-        prompt = _first_prompt(main)
+        given = None if _NO_TITLE.match(session.title or "") else session.title
+        titles = titles_of(given, main)
         is_cut = outline.hidden_at is not None
-        if prompt is None and is_cut:
+        if titles is None and is_cut:
             # All of it was taken back.
             main, is_cut = partial(self._tell, None), False
-            prompt = _first_prompt(main)
-        if prompt is None:
+            titles = titles_of(given, main)
+        if titles is None:
             return
         talk = Talk(
-            arrived=self._arrived(prompt),
+            arrived=self._arrived(titles),
             tell=main,
             folder=session.directory or outline.folder,
+            is_shortened=is_cut,
             is_archived=session.time.archived is not None,
         )
         yield talk
         if is_cut:
-            aside = replace(talk.arrived, agent_session_id=NOBODY)
-            yield replace(talk, arrived=aside, tell=whole, is_aside=True)
+            yield Talk(
+                arrived=replace(talk.arrived, agent_session_id=NOBODY),
+                tell=whole,
+                folder=talk.folder,
+                is_aside=True,
+                stamp=outline.sha256,
+            )
         if self._kept.is_damaged:
             self._notes.skip("the database is damaged: a part of a session cannot be read")
 
-    def _arrived(self, prompt: str) -> Arrived:
+    def _arrived(self, titles: dict[TitleSource, str]) -> Arrived:
         session, outline = self._kept.session, self._outline
         is_child = session.parent_id is not None
         return Arrived(
@@ -111,7 +114,7 @@ class Conversations:
             agent=AgentIdentity(name=NAME, version=session.version or None),
             # Without a folder it is not listed.
             cwd=None if is_child else session.directory or outline.folder,
-            titles=_titles(session.title, prompt),
+            titles=titles,
             parent_id=session.parent_id,
             origin=Origin(tool=NAME, path="", sha256=outline.sha256),
         )
@@ -147,8 +150,10 @@ class Conversations:
 def _outline(kept: Kept, notes: Notes) -> _Outline:
     """Look over a session, without reading what is said in it."""
     found = _Outline()
-    total = sha256()
     revert = kept.session.revert or Revert()
+    # What was said may be the same, and yet not be told: all counts that is told of it.
+    about = (kept.session.directory, revert.message_id, revert.part_id, kept.todos())
+    total = sha256(repr(about).encode())
     created_us = microseconds(kept.session.time.created)
     for number, stored in enumerate(kept.messages()):
         message = message_of(stored)
@@ -159,7 +164,9 @@ def _outline(kept: Kept, notes: Notes) -> _Outline:
             created_us = message.at_us if created_us is None else created_us
         if stored.id == revert.message_id:
             found.hidden_at = number
-        for data in chain((stored.data,), (data for _, data in stored.parts())):
+        told = (f"{stored.type} {stored.id}", stored.data)
+        for name, data in chain((told,), stored.parts()):
+            total.update(f"\0{name}\0".encode())
             total.update(data or b"")
             found.size += len(data or b"")
         notes.at(found.size // 2)
@@ -191,26 +198,3 @@ class _Reading:
                 yield part_id, part
             else:
                 self._notes.skip("a part of a message is torn, or too large")
-
-
-def _first_prompt(tell: Callable[[Tally], Generator[Entry]]) -> str | None:
-    """Return how the first prompt begins, if there is any; None if nothing is told."""
-    tally = Tally()
-    with closing(tell(tally)) as entries:
-        for entry in islice(entries, _ENTRIES_FOR_A_TITLE):
-            if entry.kind is Kind.PROMPT:
-                params = table((members(entry.line) or {}).get("params"))
-                title = title_from_prompt(rows(params.get("prompt")))
-                if title is not None:
-                    return title
-    return "" if tally.entries else None
-
-
-def _titles(given: str | None, prompt: str) -> dict[TitleSource, str]:
-    titles: dict[TitleSource, str] = {}
-    words = " ".join((given or "").split())[:_LONGEST_TITLE]
-    if words and not _NO_TITLE.match(words):
-        titles[TitleSource.AGENT] = words
-    if prompt:
-        titles[TitleSource.PROMPT] = prompt
-    return titles

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from rekindle.importers.base import Notes
 from rekindle.importers.opencode.records import NOTHING, Part, Shown, State
-from rekindle.importers.records import Reader, is_text
+from rekindle.importers.records import Reader, has_words, is_text
 from rekindle.importers.telling import Json, change, shown, step, text
 
 PLANS = "todowrite"
@@ -146,7 +146,7 @@ def result_fields(part: Part, cwd: str | None, notes: Notes) -> Json:
         content = content or list(_brought(state, about, notes))
     else:
         content = [shown(text(_complaint(state)))]
-        content += [shown(text(about.output))] if _is_said(about.output) else []
+        content += [shown(text(about.output))] if has_words(about.output) else []
     if content:
         fields["content"] = content
     if about.session_id:
@@ -158,12 +158,8 @@ def _about(state: State) -> Raw:
     return state.structured if bytes(state.metadata) == b"null" else state.metadata
 
 
-def _is_said(words: Raw) -> bool:
-    return is_text(words) and bytes(words) != b'""'
-
-
 def _complaint(state: State) -> Raw | str:
-    if _is_said(state.error):
+    if has_words(state.error):
         return state.error
     found = _read_error(bytes(state.error))
     return (found.message if found is not None else "") or _CUT_OFF
@@ -171,11 +167,11 @@ def _complaint(state: State) -> Raw | str:
 
 def _brought(state: State, about: _About, notes: Notes) -> Iterator[Json]:
     display = about.display.text if about.display is not None else NOTHING
-    words = display if _is_said(display) else state.output
-    if _is_said(words):
+    words = display if has_words(display) else state.output
+    if has_words(words):
         yield shown(text(words))
     for it in (*state.content, *state.attachments):
-        if it.type == "text" and _is_said(it.text):
+        if it.type == "text" and has_words(it.text):
             yield shown(text(it.text))
         elif it.type != "text":
             yield shown(file_block(it, notes))

@@ -7,14 +7,14 @@ is below `storage`. The files of both are alike.
 import hashlib
 import os
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from rekindle.importers.base import Found
 from rekindle.importers.opencode.records import Session, Stored, read_session
-from rekindle.importers.opencode.rows import LARGEST
+from rekindle.importers.opencode.rows import LARGEST, NEWEST
 from rekindle.importers.records import Reader
 
 _BYTES_A_MESSAGE = 8192
@@ -59,7 +59,13 @@ def files_in_projects(projects: Path) -> Iterator[Path]:
 
 
 def _session_files(folder: Path) -> Iterator[Path]:
-    for path in _sorted(folder):
+    """Yield the files of sessions in a folder; the folder, if it cannot be looked into."""
+    try:
+        files = _sorted(folder)
+    except OSError:
+        yield folder
+        return
+    for path in files:
         if path.suffix == ".json" and path.name.startswith("ses"):
             yield path
 
@@ -74,18 +80,24 @@ def found_file(path: Path) -> Found:
     """Return a session, as far as that is known from the outside."""
     places = _Places(path)
     messages = _sorted(places.messages)
-    newest = messages[-1] if messages else None
-    parts = _sorted(places.parts(newest.stem)) if newest is not None else []
+    newest = messages[-NEWEST:]
+    parts = [part for it in newest for part in _sorted(places.parts(it.stem))]
     todos = [it for it in (places.todos,) if it is not None and it.is_file()]
-    looked_at = [path, *([newest] if newest is not None else []), *parts, *todos]
-    stats = [it.stat() for it in looked_at]
+    stats = [it.stat() for it in (path, *newest, *parts, *todos)]
     times = [(it.st_size, it.st_mtime_ns) for it in stats]
     return Found(
         path=path,
         stamp=hashlib.sha256(repr((len(messages), times)).encode()).hexdigest()[:32],
         size=max(1, len(messages)) * _BYTES_A_MESSAGE,
         updated_us=max(it.st_mtime_ns for it in stats) // 1000,
+        is_child=_is_child(path, *times[0]),
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_child(path: Path, _: int, __: int) -> bool:
+    session = read_session(_data(path) or b"")
+    return session is not None and session.parent_id is not None
 
 
 class _Places:
@@ -155,4 +167,5 @@ def _sorted(folder: Path, *, is_folder: bool = False) -> list[Path]:
             names = [it.name for it in entries if it.is_dir(follow_symlinks=False) == is_folder]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [folder / name for name in sorted(names)]
+    # Names that are no text are not its own.
+    return [folder / name for name in sorted(names) if max(name) < "\udc80" or max(name) > "\udcff"]

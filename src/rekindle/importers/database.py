@@ -1,4 +1,4 @@
-"""OpenCode's database, only read: nothing in its folder is made, changed or removed.
+"""Databases of other tools, only read: nothing in their folders is made, changed or removed.
 
 A database whose log is shared by whoever has it open is read with the log, and as it is at one
 moment. If nobody has it open, nothing must be made beside it in order to share: then it is read
@@ -31,7 +31,7 @@ class Database:
             self._db = self._opened()
             self.columns = self._columns()
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise _refusal(path, error) from error
+            raise _refusal(error) from error
 
     @property
     def is_shared(self) -> bool:
@@ -45,7 +45,7 @@ class Database:
         except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError):
             self.is_damaged = True
         except apsw.Error as error:
-            raise _refusal(self._path, error) from error
+            raise _refusal(error) from error
         self._check()
 
     def _opened(self) -> Any:  # noqa: ANN401 - its types are not whole
@@ -86,7 +86,7 @@ class Database:
 
     def _check(self) -> None:
         if not self.is_shared and self._look() != self._looks:
-            raise OSError("OpenCode has just begun to write to it: import again")
+            raise OSError("its tool has just begun to write to it: import again")
 
     def _look(self) -> tuple[object, ...]:
         files = [self._path, self._log] if self._is_log_read else [self._path]
@@ -100,5 +100,5 @@ def is_database(path: Path) -> bool:
         return file.read(len(_BEGIN)) == _BEGIN
 
 
-def _refusal(path: Path, error: Exception) -> OSError:
-    return OSError(f"the database {path} cannot be read: {error}")
+def _refusal(error: Exception) -> OSError:
+    return OSError(f"the database cannot be read: {error}")

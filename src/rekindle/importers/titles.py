@@ -1,0 +1,41 @@
+"""What a session is called: as its tool says, and after its first prompt."""
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from itertools import islice
+
+from rekindle.core.titles import title_from_prompt
+from rekindle.importers.base import Tally
+from rekindle.model import Entry, Kind, TitleSource
+from rekindle.wire.envelope import members, rows, table, text
+
+_ENTRIES_LOOKED_AT = 200
+_LONGEST = 500
+
+
+def titles_of(
+    given: str | None,
+    tell: Callable[[Tally], Generator[Entry]],
+    commands: tuple[str, ...] = (),
+) -> dict[TitleSource, str] | None:
+    """Return what a session is called; None if nothing is told in it.
+
+    What begins as `commands` do is a title only if there is no other prompt.
+    """
+    tally, prompt = Tally(), ""
+    with closing(tell(tally)) as entries:
+        for entry in islice(entries, _ENTRIES_LOOKED_AT):
+            title = _title_of(entry) if entry.kind is Kind.PROMPT else None
+            if title is not None and not title.startswith(commands):
+                prompt = title
+                break
+            prompt = prompt or title or ""
+    if not tally.entries:
+        return None
+    words = " ".join((text(given) or "").split())[:_LONGEST]
+    titles = {TitleSource.AGENT: words, TitleSource.PROMPT: prompt}
+    return {source: title for source, title in titles.items() if title}
+
+
+def _title_of(entry: Entry) -> str | None:
+    return title_from_prompt(rows(table((members(entry.line) or {}).get("params")).get("prompt")))
