@@ -26,6 +26,7 @@ from opencode_files import (
 from rekindle.core.items import ToolCall
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.opencode import TOOL
+from rekindle.importers.opencode.rows import LARGEST
 from rekindle.model import Entry
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -254,6 +255,17 @@ def test_a_torn_message_takes_no_other_with_it(tmp_path: Path) -> None:
     words = ["Question 1", "Answer 1", "Answer 2", "Question 3", "Answer 3"]
     assert told_of(it, tmp_path) == words
     assert told(first(it.to_tree(tmp_path))) == words
+
+
+def test_a_part_that_is_too_large_takes_no_other_with_it(tmp_path: Path) -> None:
+    it = OpenCode()
+    it.turn(1)
+    it.agent(called("bash", {"command": "yes"}, "y" * LARGEST), said("Enough."))
+    for path in (it.to_database(tmp_path / "opencode.db"), it.to_tree(tmp_path)):
+        notes = Notes()
+        (talk,) = talks_of(TOOL, path, notes)
+        assert told(talk) == ["Question 1", "Answer 1", "Enough."]
+        assert notes.skipped == {"a part of a message is torn, or too large": 1}
 
 
 @settings(max_examples=50)

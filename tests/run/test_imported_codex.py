@@ -12,6 +12,16 @@ from codex_sessions import legacy, paginated
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 
 
+def imports(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*REKINDLE, "import", "codex", "--store", store],
+        env={**os.environ, "HOME": str(home), "CODEX_HOME": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+
 def test_an_agent_is_handed_what_codex_has_on_record(
     start: Callable[..., Client], store_path: Path, tmp_path: Path
 ) -> None:
@@ -27,14 +37,7 @@ def test_an_agent_is_handed_what_codex_has_on_record(
     for number, file in enumerate((legacy(), paginated()), 2):
         file.thread_id = thread(number)
         file.write(tmp_path)
-    done = subprocess.run(
-        [*REKINDLE, "import", "codex", "--store", store_path],
-        env={**os.environ, "HOME": str(tmp_path), "CODEX_HOME": ""},
-        capture_output=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert b"Codex: 4 sessions: 4 new" in done.stderr
+    assert b"Codex: 4 sessions: 4 new" in imports(tmp_path, store_path).stderr
     # The client judges every message by the published schemas.
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
@@ -52,4 +55,19 @@ def test_an_agent_is_handed_what_codex_has_on_record(
     assert said(client.updates(SESSION)) == "Hello, Ada."
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
+    client.end()
+    assert b"Codex: 4 sessions: 4 unchanged" in imports(tmp_path, store_path).stderr
+    # Codex has gone on with it, too.
+    it.turn(2)
+    it.write(tmp_path, is_compressed=True)
+    for done in ("1 kept as a fork, because they went on here, 3 unchanged", "4 unchanged"):
+        assert f"Codex: 4 sessions: {done}".encode() in imports(tmp_path, store_path).stderr
+    client = start(*EXAMPLE_AGENT, "--offer", "none")
+    client.call("initialize", INITIALIZE)
+    client.call("session/load", {"sessionId": SESSION, "cwd": CWD, "mcpServers": []})
+    assert said(client.updates(SESSION)).endswith("You said first: My name is Ada.")
+    listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    (fork,) = [it["sessionId"] for it in listed if it["sessionId"].startswith(f"{SESSION}~")]
+    client.call("session/load", {"sessionId": fork, "cwd": CWD, "mcpServers": []})
+    assert said(client.updates(fork)) == "Hello, Ada.Answer 2"
     client.end()

@@ -51,6 +51,19 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     assert heard(updates).endswith("You said first: My name is Ada.")
     client.end()
     assert b"1 session: 1 unchanged" in imports(tmp_path, store_path).stderr
+    # OpenCode has gone on with it, too.
+    it.turn(2)
+    it.into(db)
+    for done in (b"1 kept as a fork, because they went on here", b"1 unchanged"):
+        assert b"OpenCode: 1 session: %b\n" % done in imports(tmp_path, store_path).stderr
+    client = connect(start, "--offer", "none")
+    listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    (fork,) = [it["sessionId"] for it in listed if it["sessionId"] != SESSION]
+    client.call("session/load", {**OPEN, "sessionId": fork})
+    assert heard(client.updates(fork)) == "Hello, Ada.Answer 2"
+    client.call("session/load", OPEN)
+    assert heard(client.updates(SESSION)).endswith("You said first: My name is Ada.")
+    client.end()
     db.close()
 
 

@@ -129,6 +129,29 @@ def test_a_reverted_session_follows_its_new_file(
     assert run(store, tmp_path).read == 0
 
 
+def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_path: Path) -> None:
+    base = file.base()
+    file.turn(2)
+    file.write(tmp_path)
+    for number in (3, 4):
+        later = CodexFile(mode="paginated", first=file.ordinal, history_base=base)
+        later.turn(number)
+        later.write(tmp_path, rollout=thread(number), minute=number)
+    run(store, tmp_path)
+    assert asked(store) == ["Question 1", "Question 4"]
+    left = [asked(store, it) for it in archived(store)]
+    assert sorted(left) == [["Question 1", "Question 2"], ["Question 1", "Question 3"]]
+    # Somebody has gone on with one of them.
+    file.turn(5)
+    file.write(tmp_path)
+    run(store, tmp_path)
+    left = [asked(store, it) for it in archived(store)]
+    assert sorted(left) == [
+        ["Question 1", "Question 2", "Question 5"],
+        ["Question 1", "Question 3"],
+    ]
+
+
 def test_a_file_that_is_cut_off_takes_nothing_away(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:

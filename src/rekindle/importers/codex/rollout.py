@@ -65,6 +65,15 @@ class _Told(Struct, frozen=True, kw_only=True):
         return sum(it.size or 0 for it in self.segments)
 
 
+class _Left(Struct, frozen=True):
+    """A branch that was left."""
+
+    stamp: str
+    sha256: str
+    """Of the files that it is in."""
+    tell: Callable[[Tally], Generator[Entry]]
+
+
 class SessionFiles:
     """The files of one session, looked over."""
 
@@ -97,13 +106,18 @@ class SessionFiles:
         if session is None:
             return
         yield session
-        arrived = replace(session.arrived, agent_session_id=NOBODY)
         most = most_branches(current.size)
-        for stamp, tell in islice(self._left(current), most):
-            folder = session.folder
-            yield Talk(arrived=arrived, tell=tell, folder=folder, is_aside=True, stamp=stamp)
-        left = len(current.whole.rollbacks) + len(self._files) - 1 - most
-        self._notes.skip("a branch is left out, because there are many", max(0, left))
+        for left in islice(self._left(current), most):
+            origin = Origin(tool=NAME, path=str(self._place), sha256=left.sha256)
+            yield Talk(
+                arrived=replace(session.arrived, agent_session_id=NOBODY, origin=origin),
+                tell=left.tell,
+                folder=session.folder,
+                is_aside=True,
+                stamp=left.stamp,
+            )
+        more = len(current.whole.rollbacks) + len(self._files) - 1 - most
+        self._notes.skip("a branch is left out, because there are many", max(0, more))
 
     def _look(self, path: Path, name: str) -> _Told:
         # If its first line is torn, the others are told all the same.
@@ -154,18 +168,20 @@ class SessionFiles:
             is_archived=is_archived(self._files[0]),
         )
 
-    def _left(self, current: _Told) -> Iterator[tuple[str, Callable[[Tally], Generator[Entry]]]]:
-        """Yield what tells the branches that were left, the latest first, each with its stamp."""
+    def _left(self, current: _Told) -> Iterator[_Left]:
+        """Yield the branches that were left, the latest first."""
         for path in self._files[1:]:
             told = self._look(path, f"outline {path.name}")
             tell = partial(self._tell, told, _Branch(path.name, told.whole.rollbacks))
-            yield f"{_name(path)}-{told.whole.sha256}", tell
+            checksum = told.whole.sha256
+            yield _Left(stamp=f"{_name(path)}-{checksum}", sha256=checksum, tell=tell)
         rollbacks = current.whole.rollbacks
         for number in reversed(range(len(rollbacks))):
             name, left = f"branch {number}", rollbacks[number]
             tell = partial(self._tell, current, _Branch(name, rollbacks[:number], left.end))
             # Nothing is ever added to it.
-            yield f"{left.first}-{left.end}", tell
+            stamp = f"{left.first}-{left.end}"
+            yield _Left(stamp=stamp, sha256=current.whole.sha256, tell=tell)
 
     def _tell(self, told: _Told, branch: _Branch, tally: Tally) -> Generator[Entry]:
         """Yield the entries of one conversation."""
