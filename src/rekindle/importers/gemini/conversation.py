@@ -296,15 +296,18 @@ def _note(names: Uuids, name: str) -> bool:
     return False
 
 
-def _key(by: str, words: bytes) -> str:
+def _key(by: str, words: bytes | memoryview) -> str:
     return f"{by} {blake2b(words, digest_size=16).hexdigest()}"
 
 
 def _news(words: bytes, told: _Told) -> bytes | None:
     """Return what of a text was not told yet. One that is another is told as one more."""
-    inside = words[1:-1]
+    # It may be long: no copy is made of it in vain.
+    inside = memoryview(words)[1:-1]
     is_same = told.versions and _key("", inside[: told.size]) == told.checksum
-    news = inside[told.size :] if is_same else inside
+    begin = told.size if is_same else 0
     told.versions += not is_same
     told.size, told.checksum = len(inside), _key("", inside)
-    return b'"%b"' % news if news else None
+    if begin == 0:
+        return words if inside else None
+    return b'"%b"' % inside[begin:] if len(inside) > begin else None
