@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from rekindle.core.titles import LONGEST, shorten, title_from_prompt
 
@@ -29,6 +29,7 @@ def test_one_long_word_is_cut_anywhere() -> None:
     assert shorten("a " + "x" * 200) == "a " + "x" * (LONGEST - 3) + "…"
 
 
+@example("a " * 100)
 @given(st.text(st.sampled_from("ab \n\t\u2003"), max_size=400))
 def test_of_a_long_prompt_only_the_beginning_is_looked_at(words: str) -> None:
     title = title_from_prompt([{"type": "text", "text": words}])
