@@ -260,6 +260,17 @@ def test_what_was_gone_back_from_is_not_known_any_more(tmp_path: Path) -> None:
     assert told_of(it, tmp_path) == ["Question 2", "Answer 2"]
 
 
+def test_a_message_that_is_written_once_more_stays_where_it_was_first(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.user("One")
+    calls = it.call("glob", {"pattern": "1"}, "one")
+    it.user("Two")
+    it.call("glob", {"pattern": "2"}, "two", into=calls)
+    it.go_back(calls)
+    it.user("Three")
+    assert told_of(it, tmp_path) == ["One", "Three"]
+
+
 def test_a_list_may_end_with_a_prompt_that_was_asked_before(tmp_path: Path) -> None:
     it = GeminiFile()
     it.turn(1)
