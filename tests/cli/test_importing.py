@@ -15,7 +15,9 @@ import pytest
 
 from acp import PATIENCE, REKINDLE
 from claude_files import CWD, SESSION, ClaudeFile, everything
-from rekindle.model import Holder, Page
+from rekindle.cli.reading import short_id
+from rekindle.model import Holder, Opened, Page
+from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite import SqliteStore
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
@@ -251,3 +253,12 @@ def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher:
     it.write(home)
     assert watcher.end() == (0, "")
     assert "1 updated" in cli(home, "claude")[2]
+
+
+def test_a_session_keeps_its_short_id_beside_what_hangs_on_it() -> None:
+    store = MemoryStore()
+    ids = [SESSION, f"{SESSION}.agent-1", f"{SESSION}~0123456789ab"]
+    store.write([Opened(session_id=it, at_us=1) for it in ids])
+    shown = [short_id(store, it) for it in ids]
+    assert shown[0] == SESSION[:8]
+    assert [store.find(it).id for it in shown] == ids

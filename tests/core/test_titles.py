@@ -1,4 +1,5 @@
 import pytest
+from hypothesis import example, given, strategies as st
 
 from rekindle.core.titles import LONGEST, shorten, title_from_prompt
 
@@ -26,3 +27,10 @@ def test_a_long_title_is_cut_at_a_word() -> None:
 def test_one_long_word_is_cut_anywhere() -> None:
     assert shorten("x" * 200) == "x" * (LONGEST - 1) + "…"
     assert shorten("a " + "x" * 200) == "a " + "x" * (LONGEST - 3) + "…"
+
+
+@example("a " * 100)
+@given(st.text(st.sampled_from("ab \n\t\u2003"), max_size=400))
+def test_of_a_long_prompt_only_the_beginning_is_looked_at(words: str) -> None:
+    title = title_from_prompt([{"type": "text", "text": words}])
+    assert title == (shorten(" ".join(words.split())) or None)

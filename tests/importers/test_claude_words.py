@@ -245,6 +245,19 @@ def test_results_are_shown_as_the_tools_own_agent_shows_them(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+def test_each_of_several_edits_is_a_change(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Edit")
+    edits = [{"old_string": f"old {number}", "new_string": f"new {number}"} for number in "12"]
+    it.call("msg_1", "toolu_1", "MultiEdit", {"file_path": "/a", "edits": edits})
+    it.result("toolu_1", [said("No such text")], is_error=True)
+    _, call = told_of(it, tmp_path)
+    assert call.fields["status"] == "failed"
+    it.lines.pop()
+    _, call = told_of(it, tmp_path)
+    assert [part["newText"] for part in call.fields["content"]] == ["new 1", "new 2"]
+
+
 def test_what_one_call_has_brought_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
     it = ClaudeFile()
     it.user("Write")

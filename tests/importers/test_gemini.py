@@ -28,7 +28,7 @@ from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.files import File, Records
-from rekindle.model import Page, Session
+from rekindle.model import Kind, Page, Session
 from rekindle.store.memory import MemoryStore
 from rekindle.store.merging import How
 
@@ -260,6 +260,17 @@ def test_what_was_gone_back_from_is_not_known_any_more(tmp_path: Path) -> None:
     assert told_of(it, tmp_path) == ["Question 2", "Answer 2"]
 
 
+def test_a_message_that_is_written_once_more_stays_where_it_was_first(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.user("One")
+    calls = it.call("glob", {"pattern": "1"}, "one")
+    it.user("Two")
+    it.call("glob", {"pattern": "2"}, "two", into=calls)
+    it.go_back(calls)
+    it.user("Three")
+    assert told_of(it, tmp_path) == ["One", "Three"]
+
+
 def test_a_list_may_end_with_a_prompt_that_was_asked_before(tmp_path: Path) -> None:
     it = GeminiFile()
     it.turn(1)
@@ -338,6 +349,22 @@ def test_what_has_no_time_was_said_when_the_session_began(tmp_path: Path) -> Non
     (talk,) = talks_of(TOOL, it.write(tmp_path))
     (at_us,) = {entry.at_us for entry in entries_of(talk)}
     assert at_us >= talk.arrived.created_us > 0
+
+
+def test_what_has_no_id_is_told_and_only_once(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.turn(1)
+    nameless = [
+        {"type": "user", "content": [text("Who?")]}, {"type": "gemini", "content": [text("I.")]},
+        {"type": "user", "content": [text("Why?")]}, {"type": "gemini", "content": [text("So.")]},
+    ]  # fmt: skip
+    for message in nameless:
+        it.put(message)
+    it.put({"$set": {"messages": nameless}})
+    assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Who?", "I.", "Why?", "So."]
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    ids = [json.loads(entry.line)["id"] for entry in entries_of(talk) if entry.kind is Kind.PROMPT]
+    assert len(set(ids)) == 3
 
 
 def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:

@@ -172,6 +172,17 @@ def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
         assert list(TOOL.find(path, None)) == []
 
 
+def test_a_file_whose_beginning_is_lost_is_its_own_by_its_place(tmp_path: Path) -> None:
+    path = turns().write(tmp_path)
+    path.write_bytes(bytes(300) + turns().data()[300:])
+    for place in (path, tmp_path / ".gemini"):
+        (talk,) = talks_of(TOOL, place)
+        assert (talk.arrived.id, talk.folder) == (path.stem, CWD)
+    elsewhere = tmp_path / path.name
+    elsewhere.write_bytes(path.read_bytes())
+    assert list(TOOL.find(elsewhere, None)) == []
+
+
 def test_nobody_else_takes_its_files_for_their_own(tmp_path: Path) -> None:
     path = everything().write(tmp_path)
     assert list(CLAUDE.find(path, None)) == []

@@ -8,10 +8,10 @@ from hypothesis import given, strategies as st
 from msgspec import Raw, Struct
 
 from rekindle.importers import lines as lines_module
-from rekindle.importers.base import Notes
+from rekindle.importers.base import Notes, Tally
 from rekindle.importers.lines import Lines
 from rekindle.importers.records import Reader, is_text
-from rekindle.importers.telling import Clock
+from rekindle.importers.telling import LATEST_US, Clock, Teller
 from rekindle.importers.uuids import Uuids
 
 
@@ -144,6 +144,14 @@ def test_times_are_read_or_are_none(written: str | None, at_us: int | None) -> N
     clock = Clock()
     clock.read("2025-10-09T00:00:30.000Z")
     assert clock.read(written) == Clock().read(written) == at_us
+
+
+def test_what_no_calendar_has_is_no_time() -> None:
+    teller = Teller("s", Tally(), 5)
+    for at_us in (7, None, -1, LATEST_US + 1):
+        teller.at(at_us)
+        teller.agent("x")
+    assert {entry.at_us for entry in teller.take()} == {7}
 
 
 def test_reasons_are_bounded_and_parts_count_once() -> None:

@@ -10,7 +10,7 @@ from claude_files import SESSION, ClaudeFile, said
 from gathered import HOLDER, NOW, Run, everything, told
 from recorded import asked, look
 from rekindle.errors import SessionInUse
-from rekindle.importers.base import Notes, Tally
+from rekindle.importers.base import Found, Notes, Talk, Tally
 from rekindle.importers.claude import TOOL
 from rekindle.model import (
     Entry,
@@ -240,6 +240,41 @@ def test_a_branch_that_has_grown_before_it_was_left_is_the_same_one(
     path.touch()
     assert Run(store, tmp_path / ".claude").hows == []
     assert len(everything(store)) == 3
+
+
+def test_what_comes_late_to_a_branch_that_was_left_is_added_to_it(
+    store: Store, tmp_path: Path
+) -> None:
+    it, above = ways()
+    left = it.last
+    it.user("Another way", parent=above)
+    it.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    queued = {"type": "queued_command", "prompt": "Late"}
+    it.add("attachment", parent=left, attachment=queued)
+    it.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    late = [it.id for it, _, entries in everything(store) if "Late" in str(entries[-1].line)]
+    assert [name.partition("~")[0] for name in late] == [SESSION]
+    assert late != [SESSION]
+
+
+def test_only_what_is_new_here_is_put_away_because_it_is_there(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    def read(found: Found, notes: Notes) -> Iterator[Talk]:
+        return (replace(it, is_archived=True) for it in TOOL.read(found, notes))
+
+    tool = replace(TOOL, read=read)
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude", tool)
+    assert store.session(SESSION).archived_us is not None
+    store.write([asked(SESSION, "Here")])
+    file.turn(2)
+    file.write(tmp_path)
+    (branch,) = Run(store, tmp_path / ".claude", tool).taken
+    assert branch.how is How.BRANCHED
+    assert store.session(branch.session_id).archived_us is None
 
 
 def test_who_goes_back_to_a_branch_has_it_as_the_session_again(

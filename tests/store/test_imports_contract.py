@@ -3,7 +3,7 @@
 import pytest
 
 from recorded import NOW, answered, asked, opened, told
-from rekindle.errors import SessionNotFound
+from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import Cut, Deleted, Imported, Opened, Origin
 from rekindle.store.base import Kept, Store
 
@@ -60,3 +60,18 @@ def test_a_session_is_found_by_what_the_agent_calls_it_now_or_did_before(store: 
     assert found == ["s1", "s1", None]
     store.write([opened("s2")])
     assert store.known_to_agent_as("s2") == "s2"
+
+
+def test_what_hangs_on_a_session_does_not_count_beside_it(store: Store) -> None:
+    store.write([opened("abc-1.agent-7"), opened("abc-1~0123"), opened("abc-1")])
+    assert store.find("abc").id == "abc-1"
+    assert store.find("abc-1").id == "abc-1"
+    assert store.find("abc-1.").id == "abc-1.agent-7"
+    store.write([opened("abc-12")])
+    for several in ("abc", "abc-"):
+        with pytest.raises(SessionAmbiguous):
+            store.find(several)
+    # Too many to be sure that nothing else is behind them.
+    store.write([opened("xy"), *(opened(f"xy.{number:03}") for number in range(100)), opened("xz")])
+    with pytest.raises(SessionAmbiguous):
+        store.find("x")

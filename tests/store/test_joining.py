@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from claude_files import CWD, SESSION, ClaudeFile
+from claude_files import CWD, SESSION, ClaudeFile, said
 from gathered import NOW, Run, everything
 from gemini_files import GeminiFile
 from recorded import answered, asked, entry, told
@@ -135,6 +135,26 @@ def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
     tail = unnumbered(list(store.read(it.session)))[len(before) :]
     assert [it.kind for it in tail] == [Kind.PROMPT, Kind.UPDATE, Kind.ANSWER] * 2
     assert [it.turns for it, _, _ in everything(store)] == [4]
+
+
+def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    imports(store, tmp_path)
+    asks(store, "Question 2")
+    file.turn(2)
+    file.user("Do it")
+    file.agent("msg_3", said("I will."))
+    file.write(tmp_path)
+    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert [it.kind for it in store.read(SESSION)][-1] is Kind.ANSWER
+    file.call("msg_3", "toolu_1", "Bash", {"command": "ls"})
+    file.write(tmp_path)
+    assert imports(store, tmp_path) == [How.EXTENDED]
+    ((session, _, entries),) = everything(store)
+    assert [it.kind for it in entries][-3:] == [Kind.PROMPT, Kind.UPDATE, Kind.UPDATE]
+    assert (session.turns, session.messages) == (3, 6)
 
 
 def test_what_was_asked_here_alone_stays_and_the_file_is_a_branch(

@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from rekindle.cli.words import one_line
@@ -118,11 +119,9 @@ def short_id(store: Store, session_id: str) -> str:
     """
     word = _WORD_BEFORE_ID.match(session_id)
     for length in range((word.end() if word else 0) + _SHORTEST_ID, len(session_id), _STEP):
-        try:
-            store.find(session_id[:length])
-        except SessionAmbiguous:
-            continue
-        return one_line(session_id[:length])
+        with suppress(SessionAmbiguous):
+            if store.find(session_id[:length]).id == session_id:
+                return one_line(session_id[:length])
     return one_line(session_id)
 
 

@@ -11,7 +11,8 @@ def title_from_prompt(blocks: list[Any]) -> str | None:
     """Make a title from a prompt's first words; None when it has no words."""
     for block in map(table, blocks):
         if block.get("type") == "text":
-            words = " ".join((text(block.get("text")) or "").split())
+            # All that can be seen of it: a prompt may be a whole book.
+            words = " ".join((text(block.get("text")) or "").split(maxsplit=LONGEST)[:LONGEST])
             if words:
                 return shorten(words)
     return None

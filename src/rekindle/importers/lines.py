@@ -25,19 +25,22 @@ class Lines:
     far the file is read, now and then.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most take none of these
         self,
         path: Path,
         begin: int = 0,
         end: int | None = None,
         opened: Callable[[Path], IO[bytes]] = _open,
         at: Callable[[int], object] = lambda _: None,
+        *,
+        longest: int | None = None,
     ) -> None:
         self._path = path
         self._begin = begin
         self._end = end
         self._opened = opened
         self._at = at
+        self._longest = longest or LONGEST
         self.too_long = 0
         """How many lines were passed over."""
         self.is_torn = False
@@ -58,7 +61,7 @@ class Lines:
         is_going_on = False
         for place, line in self._pieces():
             see(line)
-            if is_going_on or len(line) > LONGEST:
+            if is_going_on or len(line) > self._longest:
                 # The rest of it comes in further pieces.
                 self.too_long += not is_going_on
                 is_going_on = line[-1:] != b"\n"
@@ -75,7 +78,7 @@ class Lines:
         with self._opened(self._path) as file:
             file.seek(place)
             # This is the way of every line, so it has no functions of its own.
-            readline, room = file.readline, LONGEST + 1
+            readline, room = file.readline, self._longest + 1
             while line := readline(room):
                 if end is not None and place + len(line) > end:
                     line = line[: end - place]

@@ -62,9 +62,11 @@ class Teller:
 
     def prompt(self, prompt_id: str, blocks: Sequence[Json]) -> None:
         """Tell what the user has asked; a turn begins. The id must be like no other."""
-        params = b'"params":{"sessionId":' + self._session + b',"prompt":' + _encode(blocks)
         method = methods.PROMPT.encode()
-        line = b'{"jsonrpc":"2.0","id":%b,"method":"%b",%b}}' % (_encode(prompt_id), method, params)
+        begin = b'{"jsonrpc":"2.0","id":%b,"method":"%b",' % (_encode(prompt_id), method)
+        params = b'"params":{"sessionId":%b,"prompt":' % self._session
+        # It may be long, and is copied once.
+        line = b"".join((begin, params, _encode(blocks), b"}}"))
         self._tally.turns += 1
         self._tally.messages += 1
         self._last = None
@@ -89,20 +91,22 @@ class Teller:
 
     def agent(self, words: str | Raw, message_id: str | None = None) -> None:
         """Tell what the agent has said. What has the same id is one message."""
-        self._say("agent_message_chunk", _encode(words), message_id)
+        self._say("agent_message_chunk", words, message_id)
 
     def thought(self, words: str | Raw, message_id: str | None = None) -> None:
         """Tell what the agent has thought."""
-        self._say("agent_thought_chunk", _encode(words), message_id)
+        self._say("agent_thought_chunk", words, message_id)
 
-    def _say(self, kind: str, words: bytes, message_id: str | None) -> None:
+    def _say(self, kind: str, words: str | Raw, message_id: str | None) -> None:
         self._count(kind, message_id)
         named = b"" if message_id is None else b'"messageId":%b,' % _encode(message_id)
-        # Most of what is told is this, so it is written without much ado.
-        self._write(
-            b'{"sessionUpdate":"%b",%b"content":{"type":"text","text":%b}}'
-            % (kind.encode(), named, words)
-        )
+        said = words if isinstance(words, Raw) else _encode(words)
+        begin = b'%b,"update":{"sessionUpdate":"%b",%b"content":{"type":"text","text":' % (
+            self._update, kind.encode(), named,
+        )  # fmt: skip
+        # Most of what is told is this, so it is written without much ado, and copied once.
+        line = b"".join((begin, said, b"}}}}"))
+        self._add(Side.AGENT, Kind.UPDATE, line)
 
     def user(self, block: Json, message_id: str) -> None:
         """Tell what the user has said while the agent was at work."""

@@ -28,6 +28,18 @@ class Kept(Struct, frozen=True):
     is_deleted: bool = False
 
 
+MOST_FOUND = 100
+"""How many sessions are looked at that begin with the same letters."""
+_MARKS = (".", "~")
+"""Stand in the ids of sub-agents and of branches, after that of their session."""
+
+
+def are_one(ids: Sequence[str]) -> bool:
+    """Tell whether all of these, in order, are the first and what hangs on it."""
+    marked = tuple(ids[0] + mark for mark in _MARKS)
+    return len(ids) < MOST_FOUND and all(it.startswith(marked) for it in ids[1:])
+
+
 class Store(Protocol):
     """Keeps sessions and their entries. One process writes through one instance.
 
@@ -108,7 +120,8 @@ class Store(Protocol):
     def find(self, prefix: str) -> Session:
         """Return the session with this id, or the only one whose id begins with it.
 
-        What is purged is meant by its whole id only.
+        What is purged is meant by its whole id only. Sub-agents and branches, which have the id of
+        their session before their own, do not count beside it.
         Raises SessionNotFound, SessionAmbiguous.
         """
         ...

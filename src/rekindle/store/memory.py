@@ -33,7 +33,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.base import Kept
+from rekindle.store.base import Kept, are_one
 from rekindle.store.weeks import week_of
 
 
@@ -137,7 +137,7 @@ class MemoryStore:
                 for id_, record in self._records.items()
                 if prefix and id_.startswith(prefix) and not record.session.is_purged
             )
-            if len(matches) > 1:
+            if matches and not are_one(matches):
                 raise SessionAmbiguous(prefix, matches)
             return self._get(matches[0] if matches else prefix).session
 

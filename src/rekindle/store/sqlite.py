@@ -34,7 +34,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store import statements, upkeep
-from rekindle.store.base import Kept
+from rekindle.store.base import Kept, are_one
 from rekindle.store.filelock import FileLock, note_in
 from rekindle.store.leases import Leases
 from rekindle.store.location import index_path
@@ -150,8 +150,9 @@ class SqliteStore:
         rows = self._query(statements.FIND, values)
         if not rows or not prefix:
             raise SessionNotFound(prefix)
-        if len(rows) > 1 and rows[0][0] != prefix:
-            raise SessionAmbiguous(prefix, [row[0] for row in rows])
+        ids = [row[0] for row in rows]
+        if ids[0] != prefix and not are_one(ids):
+            raise SessionAmbiguous(prefix, ids)
         return self._session_in(rows[0])
 
     def titles(self, session_id: str) -> dict[TitleSource, str]:

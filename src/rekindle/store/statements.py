@@ -1,6 +1,7 @@
 """The SQL of the store on disk. The schema, and what the names mean, is in `migrations`."""
 
 from rekindle.model import TitleSource
+from rekindle.store.base import MOST_FOUND
 from rekindle.store.migrations import REVISION_BITS, WITHIN
 
 LAST_PLACE = f"""
@@ -18,7 +19,7 @@ SESSION = f"""
 FIND = f"""
     {SESSION} where id >= :prefix and id < :beyond
     and (deleted_us is null or cwd is not null or turns + messages > 0 or id = :prefix)
-    order by id limit 100
+    order by id limit {MOST_FOUND}
 """
 
 MAKE = """

@@ -74,9 +74,12 @@ class Conversation:
         self._finished_us = 0
         self._at_us = 0
         """When it was what was told last; 0 if nobody knows."""
+        self._count = 0
+        """Of the messages: one without an id is called by it."""
 
     def take(self, message: Message, *, is_listed: bool) -> None:
         """Tell one more message. Of a list that replaces all others, most were told before."""
+        self._count += 1
         at_us = self._clock.read(message.timestamp)
         parts = parts_of(message.content)
         self._let_go(message, parts)
@@ -110,7 +113,7 @@ class Conversation:
         if heard.what is What.NOTHING:
             return
         is_said = _note(self._said, _key("user", heard.words.encode("utf-8", "surrogatepass")))
-        message_id = message.id or f"prompt-{self._at_us}"
+        message_id = message.id or f"prompt-{self._count}"
         if self._is_known(message):
             if is_said:
                 return
@@ -167,7 +170,7 @@ class Conversation:
     # -- the model ----------------------------------------------------------------------
 
     def _answer(self, message: Message, parts: list[Part], *, is_listed: bool) -> None:
-        message_id = message.id or f"answer-{self._at_us}"
+        message_id = message.id or f"answer-{self._count}"
         self._speak(message, message_id, parts, is_listed=is_listed)
         for number, part in enumerate(parts):
             if (made := part.function_call) is not None:
@@ -296,15 +299,18 @@ def _note(names: Uuids, name: str) -> bool:
     return False
 
 
-def _key(by: str, words: bytes) -> str:
+def _key(by: str, words: bytes | memoryview) -> str:
     return f"{by} {blake2b(words, digest_size=16).hexdigest()}"
 
 
 def _news(words: bytes, told: _Told) -> bytes | None:
     """Return what of a text was not told yet. One that is another is told as one more."""
-    inside = words[1:-1]
+    # It may be long: no copy is made of it in vain.
+    inside = memoryview(words)[1:-1]
     is_same = told.versions and _key("", inside[: told.size]) == told.checksum
-    news = inside[told.size :] if is_same else inside
+    begin = told.size if is_same else 0
     told.versions += not is_same
     told.size, told.checksum = len(inside), _key("", inside)
-    return b'"%b"' % news if news else None
+    if begin == 0:
+        return words if inside else None
+    return b'"%b"' % inside[begin:] if len(inside) > begin else None

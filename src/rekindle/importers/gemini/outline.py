@@ -118,7 +118,7 @@ class _Survey:
         if mark.rewind_to is not None:
             self._go_back(mark.rewind_to)
             return NO_MESSAGE
-        if mark.id is not None:
+        if mark.id is not None or mark.type is not None:
             self.found.places.append(self._place(mark.id))
             return MESSAGE
         if not self._learn(mark):
@@ -129,29 +129,30 @@ class _Survey:
             self.found.places.append(self._listed(inside, is_new=mark.patch is None))
         return LIST if messages else NO_MESSAGE
 
-    def _place(self, message_id: str) -> int:
+    def _place(self, message_id: str | None) -> int:
         """Return the place of what is said next, or said to its end."""
         return self.found.last if self._is_there(message_id) else self._add(message_id)
 
     def _listed(self, inside: Mark | None, *, is_new: bool) -> int:
-        if inside is None or inside.id is None:
+        if inside is None or (inside.id is None and inside.type is None):
             return ROOT
         return self._place(inside.id) if is_new or not self._is_there(inside.id) else ROOT
 
-    def _is_there(self, message_id: str) -> bool:
-        known = self._ids.find(message_id)
+    def _is_there(self, message_id: str | None) -> bool:
+        known = self._ids.find(message_id) if message_id is not None else None
         if known is None:
             return False
         depth = self._depths[known]
         return depth < len(self._path) and self._path[depth] == known
 
-    def _add(self, message_id: str) -> int:
+    def _add(self, message_id: str | None) -> int:
         found = self.found
         found.before.append(found.last)
         found.last = len(found.before) - 1
         self._depths.append(len(self._path))
         self._path.append(found.last)
-        self._ids.add(message_id, found.last)
+        if message_id is not None:
+            self._ids.add(message_id, found.last)
         return found.last
 
     def _go_back(self, message_id: str) -> None:

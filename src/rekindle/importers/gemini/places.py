@@ -41,7 +41,8 @@ def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
 def find(path: Path, cwd: str | None) -> Iterator[Found]:
     """Yield the sessions of a file or below a folder."""
     if path.is_file():
-        if _is_its(path):
+        is_in_place = path.parent.name == _CHATS and _SESSION.fullmatch(path.name)
+        if is_in_place or _is_its(path):
             yield found_in([path], is_child=True) if _is_child(path) else found_in(siblings(path))
         return
     below = path / "tmp" if (path / "tmp").is_dir() else path

@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct, field
 
-from rekindle.importers.records import Reader
+from rekindle.importers.records import Reader, is_text
 
 NOTHING = Raw()
 
@@ -124,6 +124,8 @@ _read_part = Reader(Part)
 
 def parts_of(content: Raw) -> list[Part]:
     """Return what a content is made of: it is a text, a part, or a list of both."""
+    if is_text(content):
+        return [Part(text=content)]
     given = bytes(content)
     listed = _read_parts(b'{"parts":%b}' % given) if given[:1] == b"[" else None
     found = [_part(bytes(it)) for it in (listed.parts if listed is not None else [content])]

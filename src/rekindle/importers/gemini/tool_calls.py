@@ -204,8 +204,10 @@ def todo_steps(call: Call) -> list[Json]:
 
 def words_of(parts: list[Part]) -> bytes:
     """Return what is said in parts, as one text that is not read."""
-    texts = [bytes(it.text) for it in parts if is_text(it.text) and not is_thought(it)]
-    return b'"%b"' % b"".join(it[1:-1] for it in texts)
+    texts = [it.text for it in parts if is_text(it.text) and not is_thought(it)]
+    if len(texts) == 1:
+        return bytes(texts[0])
+    return b'"%b"' % b"".join(memoryview(it)[1:-1] for it in texts)
 
 
 def is_thought(part: Part) -> bool:
