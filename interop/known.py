@@ -28,7 +28,7 @@ KNOWN: dict[str, tuple[Known, ...]] = {
         Known(
             of="change by a call",
             form=rf"(.+\n)-(\w+){_NO_NEWLINE}\+(\w+){_NO_NEWLINE}"
-            rf" => \1-(.+)\2(.+){_NO_NEWLINE}\+\4\3\5{_NO_NEWLINE}",
+            r" => \1-(.+)\2(.+)\n\+\4\3\5\n",
             reason="live the words are told that the model gave, and on record are whole lines",
         ),
     ),

@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from rekindle.importers.base import Notes
 from rekindle.importers.opencode.records import NOTHING, Part, Shown, State
+from rekindle.importers.patches import hunks_of_diff
 from rekindle.importers.records import Reader, has_words, is_text
 from rekindle.importers.telling import Json, change, shown, step, text
 
@@ -24,7 +25,6 @@ _KINDS = {
 }  # fmt: skip
 _SHELLS = frozenset({"bash", "shell"})
 _LARGEST_FILE = 16 * 1024 * 1024
-_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@.*$", re.MULTILINE)
 _DATA_URL = re.compile(rb'"data:([^;,"]*)((?:;[^;,"]*)*),')
 _CUT_OFF = "It was not finished."
 _PRIORITIES = frozenset({"high", "medium", "low"})
@@ -210,11 +210,8 @@ def _of_diff(diff: _Diff, path: str) -> Iterator[Json]:
 
 def _hunks(path: str, patch: str) -> Iterator[Json]:
     """Yield the changes of a patch, with the lines around them."""
-    for hunk in _HUNK.split(patch)[2::2]:
-        lines = [it for it in hunk.split("\n")[1:] if not it.startswith("\\")]
-        old = [it[1:] for it in lines if it[:1] in {" ", "-"}]
-        new = [it[1:] for it in lines if it[:1] in {" ", "+"}]
-        yield change(path, "\n".join(old) if old else None, "\n".join(new))
+    for hunk in hunks_of_diff(patch):
+        yield change(path, hunk.old or None, hunk.new)
 
 
 def _or_empty(value: Raw) -> Raw:
