@@ -25,8 +25,8 @@ from opencode_files import (
 )
 from rekindle.core.items import ToolCall
 from rekindle.importers.base import Notes, Talk
+from rekindle.importers.lines import LONGEST
 from rekindle.importers.opencode import TOOL
-from rekindle.importers.opencode.rows import LARGEST
 from rekindle.model import Entry
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -260,7 +260,7 @@ def test_a_torn_message_takes_no_other_with_it(tmp_path: Path) -> None:
 def test_a_part_that_is_too_large_takes_no_other_with_it(tmp_path: Path) -> None:
     it = OpenCode()
     it.turn(1)
-    it.agent(called("bash", {"command": "yes"}, "y" * LARGEST), said("Enough."))
+    it.agent(called("bash", {"command": "yes"}, "y" * LONGEST), said("Enough."))
     for path in (it.to_database(tmp_path / "opencode.db"), it.to_tree(tmp_path)):
         notes = Notes()
         (talk,) = talks_of(TOOL, path, notes)

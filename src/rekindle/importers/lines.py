@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-LONGEST = 64 * 1024 * 1024
-"""What is longer is passed over: no tool writes such lines, and nobody could show them."""
+LONGEST = 24 * 1024 * 1024
+"""What is longer is passed over: no model takes so much at once. Some copies are made of each."""
 _BYTES_A_READ = 1024 * 1024
 _MARK = b"\xef\xbb\xbf"
 
@@ -25,22 +25,19 @@ class Lines:
     far the file is read, now and then.
     """
 
-    def __init__(  # noqa: PLR0913 - most take none of these
+    def __init__(
         self,
         path: Path,
         begin: int = 0,
         end: int | None = None,
         opened: Callable[[Path], IO[bytes]] = _open,
         at: Callable[[int], object] = lambda _: None,
-        *,
-        longest: int | None = None,
     ) -> None:
         self._path = path
         self._begin = begin
         self._end = end
         self._opened = opened
         self._at = at
-        self._longest = longest or LONGEST
         self.too_long = 0
         """How many lines were passed over."""
         self.is_torn = False
@@ -61,7 +58,7 @@ class Lines:
         is_going_on = False
         for place, line in self._pieces():
             see(line)
-            if is_going_on or len(line) > self._longest:
+            if is_going_on or len(line) > LONGEST:
                 # The rest of it comes in further pieces.
                 self.too_long += not is_going_on
                 is_going_on = line[-1:] != b"\n"
@@ -78,7 +75,7 @@ class Lines:
         with self._opened(self._path) as file:
             file.seek(place)
             # This is the way of every line, so it has no functions of its own.
-            readline, room = file.readline, self._longest + 1
+            readline, room = file.readline, LONGEST + 1
             while line := readline(room):
                 if end is not None and place + len(line) > end:
                     line = line[: end - place]

@@ -15,11 +15,9 @@ import msgspec
 from msgspec import MsgspecError, Struct
 
 from rekindle.importers.gemini.records import Mark, read_mark
-from rekindle.importers.lines import Lines
+from rekindle.importers.lines import LONGEST, Lines
 from rekindle.importers.telling import Clock
 
-LONGEST = 24 * 1024 * 1024
-"""What is longer is passed over: no model takes so much at once. Some copies are made of each."""
 _MEMBER = b'  "'
 _MESSAGES = b'  "messages"'
 _BEGIN = b"    {"
@@ -48,7 +46,7 @@ class Records:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._lines = Lines(file.path, end=file.size, longest=LONGEST)
+        self._lines = Lines(file.path, end=file.size)
         self.too_long = 0
         self.sha256 = ""
         """Of all of it, once it is read."""

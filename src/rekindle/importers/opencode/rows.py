@@ -7,11 +7,9 @@ from pathlib import Path
 
 from rekindle.importers.base import Found
 from rekindle.importers.database import Database, Value
+from rekindle.importers.lines import LONGEST
 from rekindle.importers.opencode.records import Session, Stored, Times, read_revert
 from rekindle.importers.telling import LATEST_US
-
-LARGEST = 64 * 1024 * 1024
-"""What is larger is passed over: nobody could show it."""
 
 _OF_SESSION = (
     "id", "parent_id", "directory", "title", "version", "revert", "time_created", "time_updated",
@@ -56,7 +54,7 @@ _PARTS = """
     || ' ' || (select count(*) || ' ' || coalesce(max(time_updated), '') from part
                where message_id = m.id)
 """
-_DATA = f"case when octet_length(data) <= {LARGEST} then cast(data as blob) end"
+_DATA = f"case when octet_length(data) <= {LONGEST} then cast(data as blob) end"
 _MESSAGES = f"""
     select cast(id as blob), {_DATA}, time_created
     from message where session_id = ? order by time_created, id

@@ -13,8 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from rekindle.importers.base import Found
+from rekindle.importers.lines import LONGEST
 from rekindle.importers.opencode.records import Session, Stored, read_session
-from rekindle.importers.opencode.rows import LARGEST, NEWEST
+from rekindle.importers.opencode.rows import NEWEST
 from rekindle.importers.records import Reader
 
 _BYTES_A_MESSAGE = 8192
@@ -154,10 +155,10 @@ def _data(path: Path) -> bytes | None:
     """Return what is in a file; None if it is not there, or too large."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(LONGEST + 1)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    return data if len(data) <= LARGEST else None
+    return data if len(data) <= LONGEST else None
 
 
 def _sorted(folder: Path, *, is_folder: bool = False) -> list[Path]:
