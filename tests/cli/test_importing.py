@@ -9,12 +9,15 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from strangers import as_stranger
 
 from acp import PATIENCE, REKINDLE
 from claude_files import CWD, SESSION, ClaudeFile, everything
+from rekindle.cli import main
 from rekindle.cli.reading import short_id
 from rekindle.model import Holder, Opened, Page
 from rekindle.store.memory import MemoryStore
@@ -160,6 +163,27 @@ def test_one_that_cannot_be_read_keeps_no_other_out(home: Path) -> None:
     code, out, said = cli(home, "claude")
     assert (code, len(rows(out))) == (1, 1)
     assert "Permission denied" in said
+
+
+def test_a_tool_that_nobody_may_look_at_keeps_no_other_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        home.chmod(0o755)
+        (home / ".gemini" / "tmp").mkdir(parents=True)
+        (home / ".claude" / "projects").mkdir(parents=True)
+        (home / ".claude").chmod(0)
+        for name, value in environ(home).items():
+            monkeypatch.setenv(name, value)
+        with as_stranger():
+            assert main(["import", "all", "--dry-run"]) == 1
+        (home / ".claude").chmod(0o755)
+    assert capsys.readouterr().err.splitlines() == [
+        "Claude Code: 0 sessions (nothing was changed)",
+        f"rekindle: {home}/.claude/projects: Permission denied",
+        "Gemini CLI: 0 sessions (nothing was changed)",
+    ]
 
 
 def test_json_is_as_documented(home: Path) -> None:
