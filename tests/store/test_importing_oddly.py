@@ -1,5 +1,6 @@
 """Importing copies, in parts, by mistakes, and what is found of it afterwards."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -306,3 +307,24 @@ def test_a_branch_that_was_gone_on_with_here_is_left_alone(store: Store, tmp_pat
     Run(store, tmp_path / ".claude")
     assert list(store.read(aside)) == before
     assert len(everything(store)) == 3
+
+
+@pytest.mark.parametrize("odd", ["../../etc", "\x1b[2J", "a\nb", "x" * 300, "\ud800", " ", "ses/1"])
+def test_names_that_nobody_gives_are_not_taken_over(
+    store: Store, file: ClaudeFile, tmp_path: Path, odd: str
+) -> None:
+    def read(found: Found, notes: Notes) -> Iterator[Talk]:
+        for talk in TOOL.read(found, notes):
+            told = {"id": odd, "agent_session_id": odd, "cwd": odd, "directories": (odd, "/d")}
+            arrived = replace(talk.arrived, **told, parent_id=odd)
+            yield replace(talk, arrived=arrived, folder=odd)
+
+    path = file.write(tmp_path)
+    run = Run(store, path, replace(TOOL, read=read))
+    assert run.hows == [How.NEW]
+    ((session, _, entries),) = everything(store)
+    assert re.fullmatch(r"[0-9a-f]{16}", session.id)
+    assert (session.parent_id, session.agent_session_id) == (session.id, "")
+    assert (session.cwd, session.directories) == (None, ("/d",))
+    assert len(entries) == 3
+    assert Run(store, path, replace(TOOL, read=read)).read == 0

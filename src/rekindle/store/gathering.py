@@ -10,12 +10,15 @@ from msgspec.structs import replace
 from rekindle.errors import RekindleError, SessionInUse
 from rekindle.importers.base import Found, Notes, Talk, Tool
 from rekindle.importers.finding import why
-from rekindle.model import Origin, TitleSource
+from rekindle.importers.names import is_sound, sound_folder, sound_name
+from rekindle.model import NOBODY, Arrived, Origin, TitleSource
 from rekindle.store.base import Store
 from rekindle.store.importing import Importer
 from rekindle.store.merging import How, Merged
 
 _PATIENCE_US = 30_000_000
+# That of a sub-agent has two in one.
+_LONGEST_ID = 250
 _NEWS = frozenset({How.NEW, How.EXTENDED, How.BRANCHED, How.UNDELETED})
 
 
@@ -179,7 +182,21 @@ class Gatherer:
             sha256=told.sha256 if told is not None else "",
             version=self._tool.version,
         )
-        return replace(talk, arrived=replace(talk.arrived, origin=origin))
+        return replace(talk, arrived=_sound(talk.arrived, origin), folder=sound_folder(talk.folder))
+
+
+def _sound(arrived: Arrived, origin: Origin) -> Arrived:
+    """Return what is known of a session without what no tool would say."""
+    own_id = arrived.agent_session_id
+    return replace(
+        arrived,
+        id=sound_name(arrived.id, _LONGEST_ID),
+        agent_session_id=own_id if is_sound(own_id, _LONGEST_ID) else NOBODY,
+        cwd=sound_folder(arrived.cwd),
+        directories=tuple(it for it in arrived.directories if sound_folder(it)),
+        parent_id=sound_name(arrived.parent_id, _LONGEST_ID) if arrived.parent_id else None,
+        origin=origin,
+    )
 
 
 def _count(report: Report, found: Found) -> None:

@@ -4,7 +4,6 @@ The name of a project's folder is made of its path, but not the other way round:
 the same name. So a folder is found by its name, and what it belongs to is told by the records.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -12,15 +11,13 @@ from pathlib import Path
 
 from rekindle.importers.base import Found
 from rekindle.importers.finding import beginning, each, files_in, folders_in, found_in
+from rekindle.importers.names import sound_name
 
 _LONGEST_NAME = 200
 _LARGEST_OUTPUT = 16 * 1024 * 1024
 _OTHER = re.compile("[^A-Za-z0-9]")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_SOUND = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_PATH = re.compile(r"/|[A-Za-z]:[/\\]")
-_LONGEST_PATH = 4096
 _SIGNS = (b'"sessionId"', b'"parentUuid"', b'"leafUuid"', b'"isSidechain"')
 # Codex wraps each of its records in a payload, and Gemini CLI begins with the project.
 _OTHERS = (b'"payload"', b'"projectHash"')
@@ -120,17 +117,6 @@ def parent_of_agent(path: Path, told: str | None) -> str | None:
 def child_id(session_id: str, agent_id: str) -> str:
     """Return the id of a sub-agent's session: agents' own ids are the same in several."""
     return f"{session_id}.agent-{sound_name(agent_id).removeprefix('agent-')}"
-
-
-def sound_name(told: str) -> str:
-    """Return a name that a record gives, or one made of it, if it is none that is given."""
-    return told if _SOUND.fullmatch(told) else hashlib.sha256(told.encode()).hexdigest()[:16]
-
-
-def sound_folder(told: str | None) -> str:
-    """Return the folder that a record names; the root, if it names none: it would not be listed."""
-    is_path = told is not None and len(told) <= _LONGEST_PATH and _PATH.match(told) is not None
-    return told if told is not None and is_path and told.isprintable() else "/"
 
 
 def agent_id_of(path: Path) -> str:

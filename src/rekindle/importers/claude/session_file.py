@@ -18,11 +18,10 @@ from rekindle.importers.claude.places import (
     parent_of_agent,
     read_output,
     session_id_of,
-    sound_folder,
-    sound_name,
 )
 from rekindle.importers.claude.records import read_record
 from rekindle.importers.lines import Lines
+from rekindle.importers.names import sound_folder, sound_name
 from rekindle.importers.records import Reader
 from rekindle.importers.telling import Teller
 from rekindle.importers.titles import titles_of
@@ -34,6 +33,8 @@ NAME = "claude"
 _LONGEST_VERSION = 100
 _COMMANDS = ("/", "! ", "# ")
 _LARGEST_ABOUT = 64 * 1024
+_NO_FOLDER = "/"
+"""Without one it would not be listed."""
 
 
 class _About(Struct, rename="camel"):
@@ -69,7 +70,7 @@ class SessionFile:
             self._whole = outline(path, notes.anew("outline"), is_agents=True)
             self._is_child = True
         told = text(self._whole.session_id)
-        self._folder = sound_folder(text(self._whole.cwd))
+        self._folder = sound_folder(text(self._whole.cwd)) or _NO_FOLDER
         self._agent = AgentIdentity(
             name=NAME, version=(text(self._whole.version) or "")[:_LONGEST_VERSION] or None
         )

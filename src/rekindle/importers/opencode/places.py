@@ -1,5 +1,6 @@
 """Where OpenCode keeps its sessions: in a database, and before that in trees of files."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from rekindle.importers.opencode.tree import (
     is_session_file,
 )
 
+_IN_DATA = re.compile(r"opencode(-.*)?\.db")
+
 
 def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
     """Return where its sessions are, which is the same on all systems."""
@@ -23,7 +26,8 @@ def folders(environ: Mapping[str, str], home: Path) -> list[Path]:
     if not named or named == ":memory:":
         return [data]
     database = data / named
-    return [data] if database in _databases(data) else [data, database]
+    is_found_there = database.parent == data and _IN_DATA.fullmatch(database.name)
+    return [data] if is_found_there else [data, database]
 
 
 def find(path: Path, cwd: str | None) -> Iterator[Found]:
