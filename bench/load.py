@@ -87,7 +87,7 @@ class Part:
 
 
 def main() -> int:
-    """Measure, print the report, and write it down if it is whole."""
+    """Measure, print the report, and write it down."""
     options = _options()
     extent = _chosen(options)
     compileall.compile_dir(str(Path(rekindle.__file__).parent), quiet=1)
@@ -101,7 +101,7 @@ def main() -> int:
             print(f"wrong result: {error}", file=sys.stderr)
             return 1
         print(_section(parts[-1]), flush=True)
-    if options.write or not (options.parts or options.quick):
+    if options.write or not options.quick:
         _write(parts)
     return 0 if all(it.is_met for part in parts for it in part.figures) else 1
 
@@ -272,7 +272,8 @@ def _section(part: Part) -> str:
     rows = "\n".join(figure.row() for figure in part.figures)
     pictures = "\n".join(f"![{name}](plots/{name}.svg)" for name in part.plots)
     table = f"|  |  | bar |  |\n| --- | --- | --- | --- |\n{rows}"
-    return "\n\n".join(filter(None, (f"## {part.title}", part.words, table, pictures)))
+    words = f"{time.strftime('%Y-%m-%d')}. {part.words}"
+    return "\n\n".join(filter(None, (f"## {part.title}", words, table, pictures)))
 
 
 def _write(parts: list[Part]) -> None:
@@ -281,9 +282,8 @@ def _write(parts: list[Part]) -> None:
             path = results.FOLDER / "plots" / f"{name}.svg"
             path.parent.mkdir(exist_ok=True)
             path.write_text(picture, encoding="utf-8")
-    when = time.strftime("%Y-%m-%d")
-    head = f"# How Rekindle bears load\n\n{when}. Written by `make load`, like the curves."
-    results.write_load("\n\n".join([head, *map(_section, parts)]).rstrip() + "\n")
+    head = "# How Rekindle bears load\n\nWritten by `make load`, like the curves."
+    results.write_load(head, {part.title: _section(part) for part in parts})
 
 
 if __name__ == "__main__":

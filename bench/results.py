@@ -13,10 +13,12 @@ def write_costs(report: str) -> None:
     _PATH.write_text(f"{report.rstrip()}\n\n{mark}{load}", encoding="utf-8")
 
 
-def write_load(report: str) -> None:
-    """Write how it stands under load."""
-    costs, _, _ = _read()
-    _PATH.write_text(f"{costs.rstrip()}\n\n{_BETWEEN}\n{report}", encoding="utf-8")
+def write_load(head: str, sections: dict[str, str]) -> None:
+    """Write how it stands under load, by title; what was not measured now stays as it was."""
+    costs, _, load = _read()
+    had = {it.partition("\n")[0]: f"## {it.strip()}" for it in load.split("\n## ")[1:]}
+    report = "\n\n".join([head, *{**had, **sections}.values()])
+    _PATH.write_text(f"{costs.rstrip()}\n\n{_BETWEEN}\n{report}\n", encoding="utf-8")
 
 
 def _read() -> tuple[str, str, str]:
