@@ -117,7 +117,7 @@ def _document(runs: list[Run]) -> Iterator[str]:
     faults = sum((run.faults for run in runs), Counter[str]())
     yield _INTRODUCTION
     yield from _table(
-        ["seed", *runs[0].figures()], ([run.seed, *run.figures().values()] for run in runs)
+        ["seed", *runs[0].figures()], ([str(run.seed), *run.figures().values()] for run in runs)
     )
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     python, sqlite = platform.python_version(), apsw.sqlite_lib_version()
