@@ -132,6 +132,7 @@ def test_the_json_of_a_session_is_complete(store: Path) -> None:
         "turns": 1,
         "messages": 1,
         "entries": 9,
+        "origin": None,
         "state": "idle",
     }
 
