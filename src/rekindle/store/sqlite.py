@@ -97,8 +97,7 @@ class SqliteStore:
         """Apply `changes` if nobody has written to the session."""
         with self._appending():
             is_as_expected = self._writer.last_seq(session_id) == after
-            for change in changes if is_as_expected else ():
-                self._writer.apply(change)
+            self._writer.apply_all(changes if is_as_expected else ())
             self._execute(statements.REVISE, (session_id,))
         return is_as_expected
 
@@ -373,8 +372,7 @@ class SqliteStore:
                     if not is_held:
                         # Whoever sets a damaged store aside has SQLite's lock, too, if it can.
                         self._whereabouts.check()
-                    for change in changes:
-                        self._writer.apply(change)
+                    self._writer.apply_all(changes)
             if not is_held:
                 self._see_that_it_counts(changes)
         except BaseException:

@@ -1,6 +1,6 @@
 """Writing changes into the store on disk. Call inside a transaction, or for a single statement."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,6 +36,20 @@ class Writer:
         self._append: Callable[..., object] = db.cursor().execute
         self.ends: dict[str, int] = {}
         """Where the next entry of a session will lie, as far as this process knows."""
+
+    def apply_all(self, changes: Iterable[Change]) -> None:
+        """Write changes of one commit. Raises SessionNotFound."""
+        used: dict[int, int] = {}
+        for change in changes:
+            if not isinstance(change, Stretch):
+                self.apply(change)
+                continue
+            start = self._put(change)
+            if change.kind in ACTIVITY:
+                key = key_at(start)
+                used[key] = max(used.get(key, 0), change.at_us)
+        for key, at_us in used.items():
+            self._execute(statements.USE, (at_us, key))
 
     def apply(self, change: Change) -> None:
         """Write one change. Raises SessionNotFound."""
@@ -76,6 +90,13 @@ class Writer:
 
     def append(self, stretch: Stretch) -> None:
         """Write entries where their session ends."""
+        start = self._put(stretch)
+        # Only here, because a changed time moves the session in two indexes, and most of
+        # what is written is streamed chunks.
+        if stretch.kind in ACTIVITY:
+            self._execute(statements.USE, (stretch.at_us, key_at(start)))
+
+    def _put(self, stretch: Stretch) -> int:
         start = self.ends.get(stretch.session_id) or self._find_end(stretch)
         values = (
             start,
@@ -91,10 +112,7 @@ class Writer:
         if len(self.ends) > _MOST_ENDS:
             self.ends.clear()
         self.ends[stretch.session_id] = start + stretch.count
-        # Only here, because a changed time moves the session in two indexes, and most of
-        # what is written is streamed chunks.
-        if stretch.kind in ACTIVITY:
-            self._execute(statements.USE, (stretch.at_us, key_at(start)))
+        return start
 
     def last_seq(self, session_id: str) -> int:
         """Return the last entry of a session, if there is any."""
