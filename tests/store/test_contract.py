@@ -155,6 +155,9 @@ def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
     store.write([stretch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
     session = store.session("s1")
     assert (session.updated_us, session.last_seq) == (NOW + 5, 3)
+    both = [stretch(b"4", kind=Kind.PROMPT, at_us=NOW + 8), stretch(b"5", kind=Kind.ANSWER)]
+    store.write(both)
+    assert store.session("s1").updated_us == NOW + 8
 
 
 def test_turns_and_messages_are_added_up(store: Store) -> None:
