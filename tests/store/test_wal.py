@@ -123,6 +123,24 @@ def test_one_that_others_write_to_is_sound(tmp_path: Path) -> None:
         assert len(store.sessions(ALL)) == 30
 
 
+def test_one_amidst_of_a_commit_is_not_taken_for_locked(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        fill(store, range(2))
+        assert other.sessions(ALL)
+        with store.writing(), path.with_name("s.db-shm").open("r+b", buffering=0) as shared:
+            # What all share is there twice, and written one after the other: amidst, they differ.
+            first = shared.read(1)
+            shared.seek(0)
+            shared.write(bytes([first[0] ^ 1]))
+            with pytest.raises(apsw.BusyError):
+                other._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)  # noqa: SLF001
+            assert not hides_commits(other._db, path)  # noqa: SLF001
+            shared.seek(0)
+            shared.write(first)
+        assert len(other.sessions(ALL)) == 2
+
+
 def test_one_that_is_harmed_while_it_is_in_use_is_missed_by_nobody(
     logged: Original, tmp_path: Path
 ) -> None:

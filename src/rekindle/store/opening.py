@@ -29,6 +29,7 @@ from rekindle.store.wal import hides_commits
 _LARGEST_IDLE_WAL = 16 * 1024 * 1024
 # A checkpoint waits for the disk, inside some commit. Rarer ones hold fewer lines up.
 _PAGES_A_CHECKPOINT = 4000
+_PATIENCE_OF_READERS_MS = 1000
 
 # Where SQLite's file format has the size of a page, whether there is a log, and what never changes.
 _FORMS = (bytes.fromhex("1000020200402020"), bytes.fromhex("1000010100402020"))
@@ -98,6 +99,8 @@ def open_read_only(path: Path) -> Database:
     """Open a database, whosever it is and however old, without changing anything."""
     _check_file(path)
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    # Who comes after one that was killed, or with the last that leaves, cares for the log alone.
+    db.set_busy_timeout(_PATIENCE_OF_READERS_MS)
     try:
         schema_version(db)
     except apsw.CantOpenError:

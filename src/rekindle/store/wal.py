@@ -75,11 +75,15 @@ def hides_commits(db: Database, path: Path) -> bool:
         if fd is None or os.fstat(fd).st_size < _HEADER + _FRAME:
             return False
         for _ in range(_MOST_LOOKS):
-            known = _known(db, fd)
-            if not _has_commits_after(fd, known[0]):
-                return False
-            if _known(db, fd) == known:
-                return True
+            try:
+                known = _known(db, fd)
+                if not _has_commits_after(fd, known[0]):
+                    return False
+                if _known(db, fd) == known:
+                    return True
+            except apsw.BusyError:
+                # Somebody is amidst of a commit, for which SQLite does not wait here.
+                continue
     return False
 
 
