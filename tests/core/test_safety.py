@@ -1,6 +1,7 @@
 """Characters that do more than be read."""
 
 import json
+from unicodedata import category
 
 import pytest
 
@@ -15,6 +16,14 @@ TURNING = "\u061c\u200e\u200f\u202e\u2066"
 def test_what_only_a_terminal_understands_is_left_out() -> None:
     assert without_controls(COLOURED) == "red green a\nb\tc"
     assert without_controls(f"plain\r\n{TURNING}") == f"plain\n{TURNING}"
+
+
+@pytest.mark.parametrize("beside", ["", "é"])
+def test_every_control_character_is_known_but_those_that_part_words_and_lines(beside: str) -> None:
+    for character in map(chr, range(0x180)):
+        acts = category(character) == "Cc" and character not in "\t\n"
+        assert is_harmful(beside + character) is acts
+        assert without_controls(beside + character) == beside + ("" if acts else character)
 
 
 def test_a_document_shows_where_something_was() -> None:

@@ -19,6 +19,7 @@ _TURNING = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # Halves of characters cannot be written at all.
 _HALVES = r"\ud800-\udfff"
 _IS_CONTROL = re.compile(f"[{_CONTROL}]")
+_CONTROLS_OF_ASCII = bytes({*range(0x20), 0x7F} - {*b"\t\n"})
 _IS_HARMFUL = re.compile(f"[{_CONTROL}{_TURNING}{_HALVES}]")
 # These end a line in JavaScript, which JSON knows nothing of.
 _IS_HARMFUL_IN_JSON = re.compile(f"[{_CONTROL}{_TURNING}{_HALVES}\\u2028\\u2029]")
@@ -27,14 +28,14 @@ _INSTEAD = "\ufffd"
 
 def is_harmful(text: str) -> bool:
     """Tell whether a text has a character that does more than be read."""
-    return _IS_HARMFUL.search(text) is not None
+    return not _is_plain(text) and _IS_HARMFUL.search(text) is not None
 
 
 def without_controls(text: str) -> str:
     """Return what a terminal was told, without what only a terminal understands."""
     text = text.replace("\r\n", "\n")
     # Most texts have none, and to find that out takes much less than to look for more.
-    if not _IS_CONTROL.search(text):
+    if _is_plain(text) or not _IS_CONTROL.search(text):
         return text
     return _IS_CONTROL.sub("", _SEQUENCE.sub("", text))
 
@@ -54,6 +55,17 @@ def spelled_out(text: str) -> str:
 def escaped(json: str) -> str:
     """Return JSON that says the same without such a character, or half a one."""
     return _IS_HARMFUL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", json)
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text is of ASCII alone, and has no control character, as most are.
+
+    A terminal may put out very much, and this takes a tenth of what searching takes.
+    """
+    if not text.isascii():
+        return False
+    data = text.encode()
+    return len(data.translate(None, _CONTROLS_OF_ASCII)) == len(data)
 
 
 def _spelled(found: re.Match[str]) -> str:

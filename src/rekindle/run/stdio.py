@@ -18,9 +18,9 @@ from rekindle.wire.framing import LineBuffer
 
 # 256 KiB reads were measured at half the speed of 64 KiB ones.
 _READ = 65536
-# More than what a peer that writes a long line before it reads on may have to leave unread.
 # Beyond all that anybody means to send; it is held as a whole before it can be passed on.
 _LONGEST_LINE = 256 * 1024 * 1024
+# More than what a peer that writes a long line before it reads on may have to leave unread.
 _MOST_QUEUED = 16 * 1024 * 1024
 
 

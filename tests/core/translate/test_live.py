@@ -1,6 +1,8 @@
 """What is said live, to a client of the other version."""
 
 import base64
+import json
+from itertools import pairwise
 from typing import Any
 
 from rekindle.core.translate.live_v1 import LiveToV1
@@ -166,6 +168,35 @@ class TestToV1:
         assert live.update({**chunk, "data": encoded("!")}) == []
         (told,) = live.update(call("tool_call_update", status="completed"))
         assert told["content"][0]["content"]["text"] == "one two!"
+
+    def test_of_long_output_that_passes_by_all_is_told_each_time_that_it_has_doubled(self) -> None:
+        live = LiveToV1()
+        live.update(call("tool_call_update", content=[{"type": "terminal", "terminalId": "x"}]))
+        told: list[str] = []
+        said = ""
+
+        def output(words: str) -> Json:
+            data = {"terminalId": "x", "data": encoded(words)}
+            return {"sessionUpdate": "terminal_output_chunk", **data}
+
+        def take(update: Json) -> None:
+            news = live.update(update)
+            told.extend(it["content"][0]["content"]["text"] for it in news)
+
+        for number in range(500):
+            words = f"{number}: {'x' * 1500}\n"
+            said += words
+            passed = json.dumps({"params": {"update": output(words)}}, separators=(",", ":"))
+            if number == 0:
+                take(output(words))
+            elif live.hear(passed.encode()):
+                take(output("!"))
+                said += "!"
+        take({"sessionUpdate": "state_update", "state": "idle"})
+        assert told[-1] == said
+        assert all(said.startswith(words) for words in told)
+        assert all(len(more) >= 2 * len(some) for some, more in pairwise(told[:-1]))
+        assert 5 < len(told) < 12
 
     def test_content_that_grows_is_told_when_it_has_doubled_and_at_the_end(self) -> None:
         live = LiveToV1()

@@ -23,6 +23,8 @@ _TOLD_FREELY = 8192
 _MOST_TERMINALS = 16
 """Of a call: what further ones put out is told with the next word about it."""
 _MOST_KEPT = 8 << 20
+_READ_AT_ONCE = 128 << 10
+"""What lies in the caches of a processor: more of it at once takes twice as long."""
 _NO_OUTPUT = "[no output]"
 _NOT_KEPT = "[what this showed is in the record: load the session again to see it]"
 
@@ -59,12 +61,14 @@ class CallsToV1:
         """How much each call keeps of terminals that have ended."""
         self._passed: list[bytes] = []
         self._passed_size = 0
+        self._news = 0
+        """How much has passed since a terminal was looked at."""
         self._enough = _LEAST_NEWS
-        """How much has to pass before a terminal is worth another look."""
+        """How much has to pass before it is worth another look."""
 
     def update(self, rest: Json) -> list[Json]:
         """Take a `tool_call_update`."""
-        self._read()
+        self._catch_up()
         call_id, call, is_new = self._known(rest)
         if "content" in rest:
             call.content, call.terminals, call.size = [], {}, 0
@@ -77,7 +81,7 @@ class CallsToV1:
 
     def add(self, rest: Json) -> list[Json]:
         """Take a `tool_call_content_chunk`."""
-        self._read()
+        self._catch_up()
         call_id, call, is_new = self._known(rest)
         self._add(call_id, call, rest.get("content"))
         is_small = self._size(call) <= _TOLD_FREELY
@@ -87,7 +91,7 @@ class CallsToV1:
 
     def terminal(self, rest: Json) -> list[Json]:
         """Take a `terminal_update`."""
-        self._read()
+        self._catch_up()
         terminal = self._terminal(text(rest.get("terminalId")) or "")
         if "output" in rest:
             terminal.output = bytearray(decode_bytes(table(rest["output"]).get("data")))
@@ -98,7 +102,7 @@ class CallsToV1:
 
     def output(self, rest: Json) -> list[Json]:
         """Take a `terminal_output_chunk`."""
-        self._read()
+        self._catch_up()
         terminal = self._terminal(text(rest.get("terminalId")) or "")
         terminal.output += decode_bytes(rest.get("data"))
         terminal.changes += 1
@@ -110,11 +114,14 @@ class CallsToV1:
         """Take notice of output that passes by; tell whether there may be enough to show it."""
         self._passed.append(lines)
         self._passed_size += len(lines)
-        return self._passed_size >= self._enough
+        self._news += len(lines)
+        if self._passed_size >= _READ_AT_ONCE:
+            self._read()
+        return self._news >= self._enough
 
     def end_turn(self) -> list[Json]:
         """Tell what is yet to be told, and let go of terminals that have ended."""
-        self._read()
+        self._catch_up()
         touched = sorted(
             ((name, self._calls[name]) for name in self._touched), key=lambda it: it[1].number
         )
@@ -214,6 +221,10 @@ class CallsToV1:
             del self._kept[oldest]
             note = {"type": "content", "content": {"type": "text", "text": _NOT_KEPT}}
             self._calls[oldest].content = [note]
+
+    def _catch_up(self) -> None:
+        self._read()
+        self._news = 0
 
     def _read(self) -> None:
         """Take the output that has passed by."""
