@@ -43,7 +43,7 @@ test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is foun
 	@sh tests/every_python.sh
 
 torture: $(STAMP) ## break it on purpose for SECONDS, from SEED; SECONDS=600 SEED="1 2 3" writes docs/reliability.md
-	@PYTHONPATH=tests $(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) \
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) \
 		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60)) $(if $(WRITE),--write)
 
 coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested

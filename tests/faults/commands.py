@@ -44,20 +44,20 @@ def kill_commands(world: World) -> None:
         "search": ("search", "elsewhere"),
         "doctor": ("doctor", "--fix"),
     }
-    _run(world, *commands["import"]).wait()
+    run(world, *commands["import"]).wait()
     for _ in range(_ROUNDS):
         name = world.chance.choice(sorted(commands))
         if name in {"compact", "import"}:
             # There should be something to do for it.
-            _run(world, *commands["prune for good"]).wait()
+            run(world, *commands["prune for good"]).wait()
         turn = editor.prompt(session_id, "stream 300 4")
-        command = _run(world, *commands[name])
+        command = run(world, *commands[name])
         time.sleep(world.chance.random() * _WITHIN)  # the moment is what is drawn
         _kill(world, command, f"`rekindle {commands[name][0]}`")
         _see_all_or_nothing(world)
         world.expect("the conversation goes on", "result" in editor.answer(turn), name)
         world.check(session_id)
-        _run(world, *commands["import"]).wait()
+        run(world, *commands["import"]).wait()
         _see_all(world)
     check_soundness(world.store)
 
@@ -68,8 +68,8 @@ def kill_migrations(world: World) -> None:
         world.begin_anew()
         world.store.parent.mkdir()
         _make_old(world.store, world.chance.randrange(1, len(MIGRATIONS)))
-        _kill_an_upgrade(world, _run(world, "list"))
-        _run(world, "list").wait()
+        _kill_an_upgrade(world, run(world, "list"))
+        run(world, "list").wait()
         seqs = recorded(world.store, "old").seqs
         world.expect("an old store is whole", len(seqs) == _ROWS_OF_OLD, str(seqs[-3:]))
         check_soundness(world.store)
@@ -90,7 +90,7 @@ def _kill(world: World, command: Process, name: str) -> None:
     command.wait()
 
 
-def _run(world: World, *arguments: str) -> Process:
+def run(world: World, *arguments: str) -> Process:
     nothing = os.open(os.devnull, os.O_RDWR)
     errors = os.open(world.folder / "commands.stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     command, *rest = arguments
@@ -114,7 +114,7 @@ def _bundle(world: World) -> Path:
             update = _said(session_id, Kind.UPDATE, lines, _ENTRIES - 1)
             store.write([opened, prompt, update], sync=True)
     bundle = world.folder / "bundle"
-    _run(world, "export", "--all", "--format", "bundle", "-o", str(bundle)).wait()
+    run(world, "export", "--all", "--format", "bundle", "-o", str(bundle)).wait()
     world.store = here
     return bundle
 

@@ -8,7 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import clocks, commands, crowd, damage, endurance, misbehaving, storage, strikes, waiting
+from . import (
+    clocks,
+    commands,
+    crowd,
+    damage,
+    endurance,
+    imports,
+    misbehaving,
+    storage,
+    strikes,
+    waiting,
+)
 from .nursery import Nursery
 from .violation import Violation
 from .world import World
@@ -39,6 +50,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "a store that fails": (_again_and_again(storage.any_of_them, 3), 10),
     "kills while something waits": (_again_and_again(waiting.kill_while_it_waits, 3), 10),
     "commands that are killed": (commands.kill_commands, 8),
+    "imports that are killed": (imports.kill_imports, 3),
     "upgrades that are killed": (commands.kill_migrations, 5),
     "a damaged store": (_again_and_again(damage.damage, 4), 8),
     "damage to a store in use": (_again_and_again(damage.damage_in_use, 4), 8),

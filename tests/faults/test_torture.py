@@ -30,6 +30,7 @@ EPISODES = [
     ("a store that fails", 2),
     ("kills while something waits", 1),
     ("commands that are killed", 1),
+    ("imports that are killed", 1),
     ("upgrades that are killed", 1),
     ("a damaged store", 1),
     ("damage to a store in use", 1),
