@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from claude_files import SESSION, ClaudeFile, forked, said
 from gathered import NOW, Run, everything, told
 from recorded import answered, asked
+from rekindle.core.handover import compose
+from rekindle.core.transcript import fold
 from rekindle.model import (
     NOBODY,
     AgentIdentity,
@@ -226,9 +228,11 @@ def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
     store: Store, tmp_path: Path
 ) -> None:
     store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent_session_id=SESSION)])
-    store.write([asked("s1", "Hello"), answered("s1"), asked("s1", "Go on"), answered("s1")])
+    store.write([asked("s1", "Hello"), answered("s1")])
+    record = compose(fold(store.read("s1")))
+    store.write([asked("s1", "Go on"), answered("s1")])
     it = ClaudeFile()
-    it.user([said("This conversation was continued. User: Hello"), said("Go on")])
+    it.user([said(record), said("Go on")])
     it.agent("msg_1", said("Going"), "end_turn")
     it.write(tmp_path)
     assert Run(store, tmp_path / ".claude").hows == []

@@ -10,6 +10,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from rekindle.core.handover import has_record
 from rekindle.importers.base import Talk, Tally
 from rekindle.model import Entry, Kind, Recorded, Session
 from rekindle.store.asides import is_same_file
@@ -102,8 +103,11 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _is_asked(ours: str, theirs: str) -> bool:
-    """Tell whether both are one: what the agent was handed over stands before the user's words."""
-    return ours == theirs or (ours != "" and theirs.endswith(ours))
+    """Tell whether both are one: what the agent was told stands before the user's words.
+
+    Else it is another one that ends alike, as short ones often do.
+    """
+    return ours == theirs or (ours != "" and theirs.endswith(ours) and has_record(theirs))
 
 
 def _words(prompt: Entry) -> str:
