@@ -315,6 +315,33 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_pat
     assert How.UNDELETED in Run(store, tmp_path / ".claude", undelete=True).hows
 
 
+def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    def undelete(*, only_looks: bool = False) -> list[How]:
+        return Run(store, tmp_path / ".claude", undelete=True, only_looks=only_looks).hows
+
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.write([asked(SESSION, "Only here"), answered(SESSION)])
+    file.turn(2)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.BRANCHED]
+    before = everything(store)
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    assert undelete(only_looks=True) == [How.UNDELETED]
+    assert store.session(SESSION).deleted_us is not None
+    # Nothing has changed in the file.
+    assert undelete() == [How.UNDELETED]
+    assert sorted(it.id for it, _, _ in everything(store)) == sorted(it.id for it, _, _ in before)
+    assert undelete() == []
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    file.turn(3)
+    file.write(tmp_path)
+    assert undelete() == [How.EXTENDED]
+    assert store.session(SESSION).deleted_us is None
+
+
 def test_a_session_in_use_is_not_changed_under_its_user(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
