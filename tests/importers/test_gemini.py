@@ -28,7 +28,7 @@ from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.files import File, Records
-from rekindle.model import Kind, Page, Session
+from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.store.merging import How
 
@@ -221,6 +221,34 @@ def test_what_was_gone_back_from_is_kept_beside(tmp_path: Path) -> None:
     whole = [[entry.line for entry in store.read(it.id)] for it in sessions(store)]
     assert [sum(b"This way" in line for line in lines) for lines in whole] == [0, 1]
     assert Run(store, tmp_path / ".gemini", TOOL).read == 0
+
+
+def test_who_has_gone_back_and_said_nothing_since_has_gone_back_here(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.turn(1)
+    name = it.user("This way")
+    it.agent("Going this way")
+    it.write(tmp_path)
+    store, later = MemoryStore(), MemoryStore()
+    Run(store, tmp_path / ".gemini", TOOL)
+    it.go_back(name)
+    it.put({"$set": {"lastUpdated": it.time()}})
+    it.write(tmp_path)
+    for each in (store, later):
+        Run(each, tmp_path / ".gemini", TOOL)
+        assert [it.turns for it in sessions(each)] == [1, 2]
+        assert Run(each, tmp_path / ".gemini", TOOL).read == 0
+
+
+def test_a_branch_is_called_after_its_own_first_prompt(tmp_path: Path) -> None:
+    it = GeminiFile()
+    name = it.user("This way")
+    it.agent("Going this way")
+    it.go_back(name)
+    it.user("That way")
+    session, branch = talks_of(TOOL, it.write(tmp_path))
+    titles = [talk.arrived.titles[TitleSource.PROMPT] for talk in (session, branch)]
+    assert titles == ["That way", "This way"]
 
 
 def sessions(store: MemoryStore) -> list[Session]:
