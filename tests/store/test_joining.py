@@ -187,6 +187,24 @@ def test_who_asked_there_what_ends_alike_asked_something_else(
     assert imports(store, tmp_path) == [How.BRANCHED]
 
 
+def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    imports(store, tmp_path)
+    store.write([
+        asked(SESSION, "Go on"), entry(SESSION, Kind.HANDOVER, {"type": "text", "text": "..."}),
+        told(SESSION, "Live"), answered(SESSION),
+    ])  # fmt: skip
+    before = list(store.read(SESSION))
+    file.user("Go on")
+    file.agent("msg_2", said("Only there."))
+    file.write(tmp_path)
+    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert list(store.read(SESSION)) == before
+    assert imports(store, tmp_path) == []
+
+
 @pytest.mark.parametrize("tell", [compose, remind])
 def test_what_the_agent_was_told_before_the_users_words_makes_no_other_prompt_of_them(
     store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
