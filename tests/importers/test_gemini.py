@@ -322,6 +322,13 @@ def test_calls_are_told_where_they_were_made_though_one_message_has_them_all(
     assert words == ["One", {"pattern": "1"}, "First", "Two", {"pattern": "2"}, "Second"]
 
 
+def test_each_thought_is_one_of_its_own(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.user("Think")
+    it.agent("Done.", ("One", "First"), ("Two", "Second"))
+    assert told_of(it, tmp_path) == ["Think", "**One**\nFirst", "**Two**\nSecond", "Done."]
+
+
 def test_an_output_that_is_cut_later_stays_as_it_was(tmp_path: Path) -> None:
     it = GeminiFile()
     it.user("One")
