@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -204,9 +205,9 @@ def test_json_is_as_documented(home: Path) -> None:
 class Watcher:
     """A process that watches; every wait for a line of it is bounded."""
 
-    def __init__(self, home: Path, *words: str) -> None:
+    def __init__(self, home: Path, source: str = "claude") -> None:
         self.process = subprocess.Popen(
-            [*REKINDLE, "import", "claude", "--watch", *words],
+            [*REKINDLE, "import", source, "--watch"],
             env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         )  # fmt: skip
@@ -261,6 +262,16 @@ def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> 
     assert third.session in watcher.until("new")
     assert watcher.end() == (0, "")
     assert len(stored(home)) == 3
+
+
+def test_a_tool_that_is_used_only_later_is_watched_too(tmp_path: Path) -> None:
+    with closing(Watcher(tmp_path, "all")) as watcher:
+        watcher.until("rekindle: watching")
+        it = ClaudeFile()
+        it.turn(1)
+        it.write(tmp_path)
+        assert SESSION in watcher.until("new")
+        assert watcher.end() == (0, "")
 
 
 def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:

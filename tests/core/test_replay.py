@@ -260,6 +260,20 @@ def test_what_the_agent_says_in_meta_is_kept() -> None:
     assert told["_meta"] == {"cost": 3, "rekindle": {"replayed": True}}
 
 
+def test_what_rekindle_itself_says_in_meta_is_kept() -> None:
+    # A status that version 1 has no word for, and the sub-agent that an imported call has started.
+    child = {"_meta": {"rekindle": {"childSessionId": "s.1"}}}
+    call = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "cancelled", **child}
+    line = as_line("s", call)
+    entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line, protocol=2)
+    (told,) = replay(fold([entry]))
+    ours = {"childSessionId": "s.1", "status": "cancelled", "replayed": True}
+    assert (told["status"], told["_meta"]) == ("failed", {"rekindle": ours})
+    transcript = fold([entry])
+    (told,) = replay_v2(transcript.turns, transcript)
+    assert told["_meta"] == {"rekindle": {"childSessionId": "s.1", "replayed": True}}
+
+
 def test_an_update_is_written_as_a_notification() -> None:
     line = as_line("s", {"sessionUpdate": "plan", "entries": []})
     assert json.loads(line) == {

@@ -9,10 +9,12 @@ from hypothesis import given, strategies as st
 
 from claude_files import SESSION, ClaudeFile, everything, forked, said
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
+from rekindle.core.handover import compose
 from rekindle.core.items import Message, Role, ToolCall
 from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.claude import TOOL
+from rekindle.model import TitleSource
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -249,6 +251,17 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
         for it in turn.items
     ]
     assert [item.role for item in items if isinstance(item, Message)][3] is Role.THOUGHT
+
+
+def test_what_an_agent_was_handed_is_no_title(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.turn(1)
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    record = compose(fold(entries_of(talk)))
+    handed = ClaudeFile()
+    handed.user([said(record), said("Go on")])
+    (talk,) = talks_of(TOOL, handed.write(tmp_path))
+    assert talk.arrived.titles == {TitleSource.PROMPT: "Go on"}
 
 
 def test_a_compaction_goes_on_with_the_branch_that_it_names(tmp_path: Path) -> None:

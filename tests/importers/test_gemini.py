@@ -28,7 +28,7 @@ from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.files import File, Records
-from rekindle.model import Kind, Page, Session
+from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.store.merging import How
 
@@ -223,6 +223,34 @@ def test_what_was_gone_back_from_is_kept_beside(tmp_path: Path) -> None:
     assert Run(store, tmp_path / ".gemini", TOOL).read == 0
 
 
+def test_who_has_gone_back_and_said_nothing_since_has_gone_back_here(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.turn(1)
+    name = it.user("This way")
+    it.agent("Going this way")
+    it.write(tmp_path)
+    store, later = MemoryStore(), MemoryStore()
+    Run(store, tmp_path / ".gemini", TOOL)
+    it.go_back(name)
+    it.put({"$set": {"lastUpdated": it.time()}})
+    it.write(tmp_path)
+    for each in (store, later):
+        Run(each, tmp_path / ".gemini", TOOL)
+        assert [it.turns for it in sessions(each)] == [1, 2]
+        assert Run(each, tmp_path / ".gemini", TOOL).read == 0
+
+
+def test_a_branch_is_called_after_its_own_first_prompt(tmp_path: Path) -> None:
+    it = GeminiFile()
+    name = it.user("This way")
+    it.agent("Going this way")
+    it.go_back(name)
+    it.user("That way")
+    session, branch = talks_of(TOOL, it.write(tmp_path))
+    titles = [talk.arrived.titles[TitleSource.PROMPT] for talk in (session, branch)]
+    assert titles == ["That way", "This way"]
+
+
 def sessions(store: MemoryStore) -> list[Session]:
     """Return the session, and then its branches."""
     every = store.sessions(Page(with_strays=True, with_archived=True))
@@ -292,6 +320,13 @@ def test_calls_are_told_where_they_were_made_though_one_message_has_them_all(
     it.agent("Second")
     words = [it if isinstance(it, str) else it.fields["rawInput"] for it in told_of(it, tmp_path)]
     assert words == ["One", {"pattern": "1"}, "First", "Two", {"pattern": "2"}, "Second"]
+
+
+def test_each_thought_is_one_of_its_own(tmp_path: Path) -> None:
+    it = GeminiFile()
+    it.user("Think")
+    it.agent("Done.", ("One", "First"), ("Two", "Second"))
+    assert told_of(it, tmp_path) == ["Think", "**One**\nFirst", "**Two**\nSecond", "Done."]
 
 
 def test_an_output_that_is_cut_later_stays_as_it_was(tmp_path: Path) -> None:

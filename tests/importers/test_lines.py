@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import Raw, Struct
 
+from rekindle.core.items import Message
+from rekindle.core.transcript import fold
 from rekindle.importers import lines as lines_module
 from rekindle.importers.base import Notes, Tally
 from rekindle.importers.lines import Lines
 from rekindle.importers.records import Reader, is_text
-from rekindle.importers.telling import LATEST_US, Clock, Teller
+from rekindle.importers.telling import LATEST_US, Clock, Teller, step, text
 from rekindle.importers.uuids import Uuids
 
 
@@ -152,6 +154,30 @@ def test_what_no_calendar_has_is_no_time() -> None:
         teller.at(at_us)
         teller.agent("x")
     assert {entry.at_us for entry in teller.take()} == {7}
+
+
+def test_what_is_said_after_something_else_stands_after_it() -> None:
+    teller = Teller("s", tally := Tally())
+    teller.prompt("p", [text("Go")])
+    for words in ("One", "."):
+        teller.agent(words, "m")
+    teller.call("c", title="C", status="pending")
+    teller.agent("Two", "m")
+    # It does not stand where it is told.
+    teller.called("c", status="completed")
+    teller.agent(".", "m")
+    teller.thought("Hm", "m")
+    teller.agent("Three.", "m")
+    teller.plan([step("Do", "pending")])
+    teller.agent("Four.", "m")
+    teller.agent("Another.", "n")
+    teller.end()
+    (turn,) = fold(teller.take()).turns
+    items = [it.text if isinstance(it, Message) else type(it).__name__ for it in turn.items]
+    assert items == [
+        "Go", "One.", "ToolCall", "Two.", "Hm", "Three.", "Plan", "Four.", "Another.",
+    ]  # fmt: skip
+    assert tally.messages == 6
 
 
 def test_reasons_are_bounded_and_parts_count_once() -> None:

@@ -89,6 +89,27 @@ def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
     assert made == golden.read_text(encoding="utf-8")
 
 
+def test_a_compaction_that_came_to_nothing_is_not_told_as_one(tmp_path: Path) -> None:
+    it = OpenCode()
+    it.turn(1)
+    for name, words in (("APIError", "Overloaded"), ("MessageAbortedError", "Aborted")):
+        it.user({"type": "compaction", "auto": False})
+        error = {"name": name, "data": {"message": words}}
+        it.agent(said("We did"), summary=True, finish=None, error=error)
+    it.user(said("Go on"))
+    it.agent(summary=True, finish=None, error={"name": "APIError", "data": {"message": "Again"}})
+    it.user({"type": "compaction", "auto": False})
+    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "opencode.db"))
+    lines = b"\n".join(entry.line for entry in entries_of(talk))
+    assert b"was compacted here" not in lines
+    assert lines.count(b"ended with an error: Overloaded") == 1
+    assert lines.count(b"ended with an error: Again") == 1
+    it.agent(said("All until here."), summary=True)
+    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "later.db"))
+    lines = b"\n".join(entry.line for entry in entries_of(talk))
+    assert lines.count(b"was compacted here") == 1
+
+
 # -- the same in all places ---------------------------------------------------------------------
 
 

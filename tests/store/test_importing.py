@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from claude_files import SESSION, ClaudeFile, forked, said
 from gathered import NOW, Run, everything, told
 from recorded import answered, asked
+from rekindle.core.handover import compose
+from rekindle.core.transcript import fold
 from rekindle.model import (
     NOBODY,
     AgentIdentity,
@@ -226,9 +228,11 @@ def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
     store: Store, tmp_path: Path
 ) -> None:
     store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent_session_id=SESSION)])
-    store.write([asked("s1", "Hello"), answered("s1"), asked("s1", "Go on"), answered("s1")])
+    store.write([asked("s1", "Hello"), answered("s1")])
+    record = compose(fold(store.read("s1")))
+    store.write([asked("s1", "Go on"), answered("s1")])
     it = ClaudeFile()
-    it.user([said("This conversation was continued. User: Hello"), said("Go on")])
+    it.user([said(record), said("Go on")])
     it.agent("msg_1", said("Going"), "end_turn")
     it.write(tmp_path)
     assert Run(store, tmp_path / ".claude").hows == []
@@ -309,6 +313,33 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_pat
     assert store.session(SESSION).deleted_us is None
     store.write([Deleted(session_id=SESSION, at_us=NOW)])
     assert How.UNDELETED in Run(store, tmp_path / ".claude", undelete=True).hows
+
+
+def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    def undelete(*, only_looks: bool = False) -> list[How]:
+        return Run(store, tmp_path / ".claude", undelete=True, only_looks=only_looks).hows
+
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.write([asked(SESSION, "Only here"), answered(SESSION)])
+    file.turn(2)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.BRANCHED]
+    before = everything(store)
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    assert undelete(only_looks=True) == [How.UNDELETED]
+    assert store.session(SESSION).deleted_us is not None
+    # Nothing has changed in the file.
+    assert undelete() == [How.UNDELETED]
+    assert sorted(it.id for it, _, _ in everything(store)) == sorted(it.id for it, _, _ in before)
+    assert undelete() == []
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    file.turn(3)
+    file.write(tmp_path)
+    assert undelete() == [How.EXTENDED]
+    assert store.session(SESSION).deleted_us is None
 
 
 def test_a_session_in_use_is_not_changed_under_its_user(

@@ -1,6 +1,7 @@
 """Sessions that go on here and in the tool by turns: each turn is there once, and none is lost."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from claude_files import CWD, SESSION, ClaudeFile, said
 from gathered import NOW, Run, everything
 from gemini_files import GeminiFile
 from recorded import answered, asked, entry, told
+from rekindle.core.handover import compose, remind
+from rekindle.core.transcript import Transcript, fold
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.model import Change, Entry, Imported, Kind, Opened, Origin, Recorded, Tallied
@@ -170,6 +173,52 @@ def test_what_was_asked_here_alone_stays_and_the_file_is_a_branch(
     file.write(tmp_path)
     assert imports(store, tmp_path) == [How.BRANCHED]
     assert list(store.read(SESSION)) == before
+
+
+def test_who_asked_there_what_ends_alike_asked_something_else(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    imports(store, tmp_path)
+    asks(store, "on")
+    file.user("Go on")
+    file.agent("msg_2", said("Only there."))
+    file.write(tmp_path)
+    assert imports(store, tmp_path) == [How.BRANCHED]
+
+
+def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    imports(store, tmp_path)
+    store.write([
+        asked(SESSION, "Go on"), entry(SESSION, Kind.HANDOVER, {"type": "text", "text": "..."}),
+        told(SESSION, "Live"), answered(SESSION),
+    ])  # fmt: skip
+    before = list(store.read(SESSION))
+    file.user("Go on")
+    file.agent("msg_2", said("Only there."))
+    file.write(tmp_path)
+    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert list(store.read(SESSION)) == before
+    assert imports(store, tmp_path) == []
+
+
+@pytest.mark.parametrize("tell", [compose, remind])
+def test_what_the_agent_was_told_before_the_users_words_makes_no_other_prompt_of_them(
+    store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
+) -> None:
+    file.write(tmp_path)
+    imports(store, tmp_path)
+    store.write([asked(SESSION, "Question 2")])
+    transcript = fold(store.read(SESSION))
+    asks(store, "Question 3")
+    file.turn(2)
+    file.user(f"{tell(transcript)}\nQuestion 3")
+    file.agent("msg_3", said("It is written here, too."))
+    file.write(tmp_path)
+    assert imports(store, tmp_path) == []
 
 
 def test_a_prompt_that_came_to_nothing_is_no_other_way(

@@ -157,6 +157,20 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(here: Store, there: S
     assert here.session("s1").deleted_us is None
 
 
+def test_what_was_deleted_here_comes_back_beside_what_went_on_there(
+    here: Store, there: Store
+) -> None:
+    taken(here, packed(there, "s1"))
+    here.write([asked("s1", "Of here"), Deleted(session_id="s1", at_us=NOW)])
+    there.write([asked("s1", "Of there")])
+    data = packed(there, "s1")
+    ((how, branch, _),) = hows(here, data, undelete=True)
+    assert (how, here.session("s1").deleted_us) == ("branched", None)
+    here.write([Deleted(session_id="s1", at_us=NOW)])
+    assert hows(here, data, undelete=True) == [("undeleted", "s1", 0)]
+    assert here.session(branch).deleted_us is None
+
+
 def test_a_branch_that_comes_home_is_the_session_that_it_was(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     here.write([asked("s1", "Of here"), titled(TitleSource.AGENT, "Of the agent")])

@@ -44,8 +44,13 @@ class _Source(Struct, frozen=True):
     """A tool, where its sessions are looked for, and what is known of them."""
 
     tool: Tool
-    paths: list[Path]
+    places: list[Path]
     gatherer: Gatherer
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where there is something now: a tool may be used for the first time while we watch."""
+        return [it for it in self.places if _may_be_there(it)]
 
 
 class _Look(Struct, frozen=True):
@@ -81,7 +86,7 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
 
 def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
     paths = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
-    return _Source(tool, [it for it in paths if _may_be_there(it)], Gatherer(tool, wanted))
+    return _Source(tool, paths, Gatherer(tool, wanted))
 
 
 def _may_be_there(path: Path) -> bool:
@@ -108,11 +113,11 @@ def _store(arguments: argparse.Namespace) -> Generator[Store]:
 def _look(sources: list[_Source]) -> _Look:
     look = _Look([], [])
     for source in sources:
-        report = Report(tool=source.tool.name)
+        report, paths = Report(tool=source.tool.name), source.paths
         # Of a tool that is not here, nothing has to be said.
-        if source.paths:
+        if paths:
             look.reports.append(report)
-        for path in source.paths:
+        for path in paths:
             found = source.gatherer.look(path, report, now_us())
             look.news.extend((source.gatherer, report, it) for it in found)
     return look

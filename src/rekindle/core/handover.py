@@ -23,6 +23,7 @@ _REMINDER = """\
 The last turn of this conversation was cut off before it ended, and you may not remember it.
 Below is the record of it, for your information. The user's next message follows after it. Do
 not answer the record itself."""
+_SIGNS = tuple(it.partition(",")[0] for it in (_OPENING, _REMINDER))
 _LONGEST_RESULT = 2_000
 _ROOM_FOR_REMARKS = 100
 _OPEN = frozenset({"pending", "in_progress"})
@@ -51,6 +52,11 @@ def remind(transcript: Transcript, budget: int = BUDGET) -> str:
     turns = [_turn(turn, transcript.terminals) for turn in cut_off]
     words = "\n\n".join([_REMINDER, *reversed(turns)])
     return _shorten(words, max(budget, 1)) if turns else ""
+
+
+def has_record(prompt: str) -> bool:
+    """Tell whether a prompt, as an agent has kept it, has the record before the user's words."""
+    return any(it in prompt for it in _SIGNS)
 
 
 def as_block(words: str) -> dict[str, Any]:

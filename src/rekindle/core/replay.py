@@ -194,4 +194,5 @@ def _told(update: Update) -> Update:
 def marked(update: Update, **more: object) -> Update:
     """Mark an update as told again, beside what its `_meta` already says."""
     meta = table(update.get("_meta"))
-    return {**update, "_meta": {**meta, "rekindle": {"replayed": True, **more}}}
+    ours = {**table(meta.get("rekindle")), "replayed": True, **more}
+    return {**update, "_meta": {**meta, "rekindle": ours}}

@@ -39,7 +39,10 @@ class Teller:
         self._told: list[Entry] = []
         self._at_us = first_us
         self._prompt_id: str | None = None
-        self._last: tuple[str, str | None] | None = None
+        self._ends_with: tuple[str, str | None] | None = None
+        """Which message was told last, if nothing else stands after it."""
+        self._pieces: dict[str, tuple[str, int]] = {}
+        """Of each kind, the id that was told last, and how many messages it was told as."""
         self.is_provisional = False
         """Whether what is told now would be told otherwise if the file went on."""
 
@@ -69,7 +72,7 @@ class Teller:
         line = b"".join((begin, params, _encode(blocks), b"}}"))
         self._tally.turns += 1
         self._tally.messages += 1
-        self._last = None
+        self._ends_with = None
         self._prompt_id = prompt_id
         self._add(Side.CLIENT, Kind.PROMPT, line)
 
@@ -90,7 +93,7 @@ class Teller:
     # -- what happens in them -----------------------------------------------------------
 
     def agent(self, words: str | Raw, message_id: str | None = None) -> None:
-        """Tell what the agent has said. What has the same id is one message."""
+        """Tell what the agent has said. What has the same id is one message, up to what is else."""
         self._say("agent_message_chunk", words, message_id)
 
     def thought(self, words: str | Raw, message_id: str | None = None) -> None:
@@ -98,7 +101,7 @@ class Teller:
         self._say("agent_thought_chunk", words, message_id)
 
     def _say(self, kind: str, words: str | Raw, message_id: str | None) -> None:
-        self._count(kind, message_id)
+        message_id = self._name(kind, message_id)
         named = b"" if message_id is None else b'"messageId":%b,' % _encode(message_id)
         said = words if isinstance(words, Raw) else _encode(words)
         begin = b'%b,"update":{"sessionUpdate":"%b",%b"content":{"type":"text","text":' % (
@@ -111,27 +114,35 @@ class Teller:
     def user(self, block: Json, message_id: str) -> None:
         """Tell what the user has said while the agent was at work."""
         kind = "user_message_chunk"
-        self._count(kind, message_id)
-        self.update({"sessionUpdate": kind, "messageId": message_id, "content": block})
+        named = self._name(kind, message_id)
+        self.update({"sessionUpdate": kind, "messageId": named, "content": block})
 
-    def _count(self, kind: str, message_id: str | None) -> None:
-        if self._last != (kind, message_id) and kind != "agent_thought_chunk":
-            self._tally.messages += 1
-        self._last = (kind, message_id)
+    def _name(self, kind: str, message_id: str | None) -> str | None:
+        """Return what a message is called, and count it if it is another than the last one.
+
+        What goes on after something else must not be told as what stands before that.
+        """
+        goes_on = self._ends_with == (kind, message_id)
+        self._ends_with = kind, message_id
+        self._tally.messages += not goes_on and kind != "agent_thought_chunk"
+        if message_id is None:
+            return None
+        last_id, pieces = self._pieces.get(kind, ("", 0))
+        pieces = 1 if last_id != message_id else pieces + (not goes_on)
+        self._pieces[kind] = message_id, pieces
+        return message_id if pieces == 1 else f"{message_id}/{pieces}"
 
     def call(self, call_id: str, **fields: object) -> None:
         """Tell that the agent calls a tool; the names are those of the protocol."""
-        self._last = None
+        self._ends_with = None
         self.update({"sessionUpdate": "tool_call", "toolCallId": call_id, **fields})
 
     def called(self, call_id: str, **fields: object) -> None:
         """Tell what became of a call."""
-        self._last = None
         self.update({"sessionUpdate": "tool_call_update", "toolCallId": call_id, **fields})
 
     def printed(self, call_id: str, words: str | Raw, *, is_error: bool = False) -> None:
         """Tell what became of a call that brought nothing but text."""
-        self._last = None
         status = b"failed" if is_error else b"completed"
         self._write(
             b'{"sessionUpdate":"tool_call_update","toolCallId":%b,"status":"%b",'
@@ -141,6 +152,7 @@ class Teller:
 
     def plan(self, entries: Sequence[Json]) -> None:
         """Tell the plan as it stands."""
+        self._ends_with = None
         self.update({"sessionUpdate": "plan", "entries": entries})
 
     def update(self, update: Json) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import islice
 
+from rekindle.core.handover import has_record
 from rekindle.core.titles import title_from_prompt
 from rekindle.importers.base import Tally
 from rekindle.model import Entry, Kind, TitleSource
@@ -38,4 +39,7 @@ def titles_of(
 
 
 def _title_of(entry: Entry) -> str | None:
-    return title_from_prompt(rows(table((members(entry.line) or {}).get("params")).get("prompt")))
+    blocks = rows(table((members(entry.line) or {}).get("params")).get("prompt"))
+    # An agent that was handed a session has kept the record before what the user has said.
+    own = [it for it in blocks if not has_record(text(table(it).get("text")) or "")]
+    return title_from_prompt(own or blocks)

@@ -78,11 +78,19 @@ class Gatherer:
 
     def remember(self, store: Store, *, undelete: bool = False) -> None:
         """Learn what was imported before."""
+        wanted_back: set[str] = set()
         for kept in store.imported():
             origin = kept.origin
-            if origin.tool == self._tool.name and not (kept.is_deleted and undelete):
+            if origin.tool != self._tool.name:
+                continue
+            if kept.is_deleted and undelete:
+                wanted_back.add(origin.path)
+            else:
                 seen = _Seen(kept.cwd, kept.is_deleted)
                 self._seen.setdefault(origin.path, {})[origin.stamp] = seen
+        for place in wanted_back:
+            # A branch that is still here must not keep it from being read.
+            self._seen.pop(place, None)
 
     def look(self, path: Path, report: Report, now_us: int) -> list[Found]:
         """Find what is in a file or below a folder; return what has changed since the last time."""

@@ -22,6 +22,7 @@ from rekindle.model import (
     Arrived,
     Change,
     Cut,
+    Entry,
     Holder,
     Imported,
     Opened,
@@ -70,6 +71,7 @@ class Importer:
         if arrived.cwd is None and parent is not None and self._is_deleted(parent):
             # A sub-agent's goes with that of its agent.
             return Merged(How.DELETED, target)
+        back: Merged | None = None
         for _ in range(_MOST_TRIES):
             is_branch = target != arrived.id
             wanted = as_branch(arrived, target, parent) if is_branch else arrived
@@ -78,26 +80,34 @@ class Importer:
             if known is None:
                 merged = self._make(attempt, How.BRANCHED if is_branch else How.NEW)
             elif self._is_deleted(target):
-                return Merged(How.DELETED, target)
-            elif known.deleted_us is None and _is_the_same_file(known, wanted):
-                return self._unchanged(known, attempt, at_us)
+                merged = Merged(How.DELETED, target)
             else:
-                attempt = joined_before(self._store, known, attempt)
-                found = compare(self._store.read(target), attempt.tell(Tally()))
-                is_ours = is_its_own(known, attempt.arrived)
-                if found.theirs is not None and found.do_part and not is_ours:
-                    news = self._news(known, attempt, found.common)
-                    if news == NOTHING_NEW:
-                        return self._unchanged(known, attempt, at_us)
-                    if news is None:
-                        target, parent = branch_id(arrived.id, found.theirs), target
-                        continue
-                    attempt = joined_now(self._store, known, attempt, news)
-                    found = Compared(known.last_seq, theirs=found.theirs)
-                merged = self._follow(known, attempt, found, at_us)
-            if merged is not None:
-                return merged
+                merged = self._merge(known, attempt, at_us)
+            if isinstance(merged, Entry):
+                back = self._bring_back(known, at_us) or back
+                target, parent = branch_id(arrived.id, merged), target
+            elif merged is not None:
+                return back if back is not None and merged.how is How.UNCHANGED else merged
         raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
+
+    def _merge(self, known: Session, talk: Talk, at_us: int) -> Merged | Entry | None:
+        """Make of a session and its file one; return where they part, if they are to be two.
+
+        None if the session has changed meanwhile.
+        """
+        if known.deleted_us is None and _is_the_same_file(known, talk.arrived):
+            return self._unchanged(known, talk, at_us)
+        talk = joined_before(self._store, known, talk)
+        found = compare(self._store.read(known.id), talk.tell(Tally()))
+        if found.theirs is not None and found.do_part and not is_its_own(known, talk.arrived):
+            news = self._news(known, talk, found.common)
+            if news == NOTHING_NEW:
+                return self._unchanged(known, talk, at_us)
+            if news is None:
+                return found.theirs
+            talk = joined_now(self._store, known, talk, news)
+            found = Compared(known.last_seq, theirs=found.theirs)
+        return self._follow(known, talk, found, at_us)
 
     def take_asides(self, talks: list[Talk], main: Talk, at_us: int) -> list[Merged]:
         """Take in the branches that the tool has left for another one, and put them away."""
@@ -142,6 +152,14 @@ class Importer:
     def _is_deleted(self, session_id: str) -> bool:
         known = session_or_none(self._store, session_id)
         return known is not None and known.deleted_us is not None and not self._undelete
+
+    def _bring_back(self, known: Session | None, at_us: int) -> Merged | None:
+        """Make a session be there again beside what is in its file; None if it was not deleted."""
+        if known is None or known.deleted_us is None:
+            return None
+        if not self._only_looks:
+            self._store.write([Opened(session_id=known.id, at_us=at_us)], sync=True)
+        return Merged(How.UNDELETED, known.id)
 
     def _known_as(self, arrived: Arrived) -> str:
         """Return what the session is called here that the tool's agent has under this id."""

@@ -10,6 +10,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from rekindle.core.handover import has_record
 from rekindle.importers.base import Talk, Tally
 from rekindle.model import Entry, Kind, Recorded, Session
 from rekindle.store.asides import is_same_file
@@ -25,14 +26,15 @@ def goes_on_with(ours: Iterator[Entry], theirs: Iterator[Entry]) -> int | None:
 
     Both are given from where they are not the same any more.
     """
-    asked = (_words(it) for it in ours if _is_prompt(it))
-    has_begun = False
+    asked, has_begun = _Asked(ours), False
     for entry in theirs:
         if _is_prompt(entry):
-            has_begun, words = True, _words(entry)
-            own = next(asked, None)
+            words = _words(entry)
+            # Only what was handed a session has what was asked of another before.
+            asked.is_handed = asked.is_handed or (not has_begun and has_record(words))
+            has_begun, own = True, next(asked, None)
             if own is None:
-                return entry.seq
+                return entry.seq if not asked.is_anothers else None
             while own is not None and not _is_asked(own, words):
                 # It may have come to nothing, and then the agent has not kept it.
                 own = next(asked, None)
@@ -41,6 +43,34 @@ def goes_on_with(ours: Iterator[Entry], theirs: Iterator[Entry]) -> int | None:
         elif entry.kind is Kind.UPDATE and not has_begun:
             return None
     return NOTHING_NEW if has_begun else None
+
+
+class _Asked(Iterator[str]):
+    """What was asked here, up to where another agent was handed the session.
+
+    One that `is_handed` it has heard the rest; any other file has not, even if the same was asked.
+    """
+
+    def __init__(self, entries: Iterator[Entry]) -> None:
+        self._entries = entries
+        self._prompt: Entry | None = None
+        """The next one: what comes after it tells whose it is."""
+        self.is_handed = False
+        self.is_anothers = False
+
+    def __next__(self) -> str:
+        prompt, self._prompt = self._prompt, None
+        for entry in self._entries:
+            if entry.kind is Kind.HANDOVER and not self.is_handed:
+                self.is_anothers = True
+                break
+            if _is_prompt(entry) and prompt is not None:
+                self._prompt = entry
+                break
+            prompt = entry if _is_prompt(entry) else prompt
+        if prompt is None or self.is_anothers:
+            raise StopIteration
+        return _words(prompt)
 
 
 def joined_now(store: Store, known: Session, talk: Talk, begins: int) -> Talk:
@@ -102,8 +132,11 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _is_asked(ours: str, theirs: str) -> bool:
-    """Tell whether both are one: what the agent was handed over stands before the user's words."""
-    return ours == theirs or (ours != "" and theirs.endswith(ours))
+    """Tell whether both are one: what the agent was told stands before the user's words.
+
+    Else it is another one that ends alike, as short ones often do.
+    """
+    return ours == theirs or (ours != "" and theirs.endswith(ours) and has_record(theirs))
 
 
 def _words(prompt: Entry) -> str:

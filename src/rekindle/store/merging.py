@@ -89,6 +89,7 @@ class Merger:
         """Take a session in. Raises SessionInUse, StoreUnavailable."""
         arrived = self._as_known_here(arrived)
         target, parent = arrived.id, arrived.parent_id
+        back: Merged | None = None
         for _ in range(_MOST_TRIES):
             is_branch = target != arrived.id
             wanted = as_branch(arrived, target, parent) if is_branch else arrived
@@ -102,8 +103,12 @@ class Merger:
                 return Merged(How.DELETED, target)
             found = compare(self._store.read(target), read(0))
             if found.theirs is None:
-                return self._bring_back(known, at_us)
+                merged = self._bring_back(known, at_us)
+                return back if back is not None and merged.how is How.UNCHANGED else merged
             if found.do_part:
+                if known.deleted_us is not None:
+                    # It is wanted back, too, beside what came.
+                    back = self._bring_back(known, at_us)
                 target, parent = branch_id(arrived.id, found.theirs), target
                 continue
             merged = self._extend(known, wanted, read(found.common), found.common, at_us)

@@ -208,10 +208,12 @@ class Conversation:
             f"**{it.subject}**\n{it.description}" if it.subject else it.description
             for it in message.thoughts or []
         ] or thoughts_of(parts)
-        for words in filter(None, thoughts[told.thoughts :]):
-            self._teller.thought(words, message_id)
-            self._has_begun = True
-            self._is_finished = False
+        for number, words in enumerate(thoughts):
+            if number >= told.thoughts and words:
+                # Each has a heading of its own, which must not stand at the end of the one before.
+                self._teller.thought(words, f"{message_id}-{number}" if number else message_id)
+                self._has_begun = True
+                self._is_finished = False
         told.thoughts = max(told.thoughts, len(thoughts))
 
     # -- tools --------------------------------------------------------------------------

@@ -51,6 +51,8 @@ class Outline:
         self.summary: str | None = None
         self.directories: list[str] = []
         self.is_sub_agents = False
+        self.is_shortened = False
+        """Whether it was gone back, and nothing was said since."""
 
     def path_to(self, place: int) -> bytearray:
         """Return for each place whether it is that one, or before it."""
@@ -147,6 +149,7 @@ class _Survey:
 
     def _add(self, message_id: str | None) -> int:
         found = self.found
+        found.is_shortened = False
         found.before.append(found.last)
         found.last = len(found.before) - 1
         self._depths.append(len(self._path))
@@ -160,6 +163,7 @@ class _Survey:
         known = self._ids.find(message_id) if self._is_there(message_id) else None
         depth = self._depths[known] if known is not None else 1
         del self._path[depth:]
+        self.found.is_shortened = True
         self.found.last = self._path[-1]
 
     def _learn(self, mark: Mark) -> bool:

@@ -56,15 +56,21 @@ class SessionFiles:
             titles = titles_of(self._whole.summary, tell)
             if titles is not None:
                 self._tips = [it for it in self._tips if it != tip]
-                return Talk(arrived=self._arrived(titles), tell=tell, folder=self._folder)
+                return Talk(
+                    arrived=self._arrived(titles),
+                    tell=tell,
+                    folder=self._folder,
+                    is_shortened=self._whole.is_shortened and tip == self._whole.last,
+                )
         return None
 
     def branches(self, session: Talk) -> Iterator[Talk]:
         """Yield what the tool has gone back from, the latest first, within reason."""
         most = most_branches(self._whole.size)
-        arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in self._tips[:most]:
             tell = self._teller_of(tip, f"branch {tip}")
+            titles = titles_of(self._whole.summary, tell) or session.arrived.titles
+            arrived = replace(session.arrived, agent_session_id=NOBODY, titles=titles)
             # Nothing is ever added to what was gone back from.
             stamp = f"{tip} of {len(self._whole.files)}"
             yield Talk(

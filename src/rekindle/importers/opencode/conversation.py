@@ -52,7 +52,8 @@ class Conversation:
         self._plan: list[Json] | None = None
         self._by_hand: str | None = None
         """The message by which the user has run a command, which is told with the command."""
-        self._is_compacting = False
+        self._compacting: tuple[str, int] | None = None
+        """By which part it was begun to compact the conversation, and when."""
         self._asked: list[Json] = []
         self._may_repeat = False
         """Whether what was asked last may stand there once more: the tool has asked it again."""
@@ -64,14 +65,13 @@ class Conversation:
             case "user":
                 self._user(message, parts)
             case "assistant" if message.is_summary:
-                self._summary(message.id, parts)
+                self._summary(message, parts)
             case "assistant":
                 yield from self._answer(message, parts)
             case "shell":
                 self._shell(message, parts)
             case "compaction":
-                self._compact(message.id)
-                self._summary(message.id, parts)
+                self._summary(message, parts)
             case it if it not in _SILENT_MESSAGES:
                 self._notes.skip(f"a message of unknown type: {it or 'none'}")
             case _:
@@ -103,7 +103,7 @@ class Conversation:
                     part.is_synthetic and bytes(part.text).startswith(_BY_HAND)
                 )
             if part.type == "compaction":
-                self._compact(part_id)
+                self._compacting = part_id, self._at_us
                 self._may_repeat = part.overflow
                 return
             blocks += self._said(part)
@@ -130,6 +130,7 @@ class Conversation:
 
     def _prompt(self, message_id: str, blocks: list[Json]) -> None:
         self._asked = blocks
+        self._compacting = None
         is_meanwhile = not self._is_finished and self._ended_us > self._at_us
         if self._teller.is_in_turn and is_meanwhile:
             # It was typed while the agent was at work, which has heard it on its way.
@@ -148,14 +149,6 @@ class Conversation:
         else:
             self._teller.leave()
 
-    def _compact(self, part_id: str) -> None:
-        if self._is_finished:
-            at_us = self._at_us
-            self._end_turn()
-            self._teller.at(at_us)
-        self._teller.agent(_COMPACTED, part_id)
-        self._is_compacting = True
-
     def _shell(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
         """Tell a command that the user has run, which the newest version has in a message."""
         self._prompt(message.id, [text(f"! {message.command}")])
@@ -165,14 +158,21 @@ class Conversation:
 
     # -- the agent ----------------------------------------------------------------------
 
-    def _summary(self, message_id: str, parts: Iterable[tuple[str, Part]]) -> None:
-        """Tell what the model was told of the conversation."""
-        if not self._is_compacting:
-            self._compact(message_id)
-        self._is_compacting = False
-        for part_id, part in parts:
+    def _summary(self, message: Message, parts: Iterable[tuple[str, Part]]) -> None:
+        """Tell what the model was told of the conversation, unless nothing came of it."""
+        part_id, at_us = self._compacting or (message.id, self._at_us)
+        self._compacting = None
+        if self._is_finished:
+            self._end_turn()
+        self._teller.at(at_us)
+        if message.error is None:
+            self._teller.agent(_COMPACTED, part_id)
+        self._teller.at(self._at_us)
+        for said_id, part in parts:
             if part.type == "text" and has_words(part.text):
-                self._teller.thought(part.text, part_id)
+                self._teller.thought(part.text, said_id)
+        if message.error is not None:
+            self._finish(message, is_said=False)
 
     def _answer(self, message: Message, parts: Iterable[tuple[str, Part]]) -> Iterator[None]:
         is_said = False
