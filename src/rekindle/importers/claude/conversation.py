@@ -96,6 +96,8 @@ class Conversation:
                 self._answer(record)
             case "user":
                 self._user(record)
+            case "system" if record.subtype == "local_command":
+                self._command(record)
             case "system":
                 self._teller.agent(_COMPACTED, record.uuid)
             case "attachment":
@@ -288,6 +290,15 @@ class Conversation:
         return found
 
     # -- what was typed meanwhile -------------------------------------------------------
+
+    def _command(self, record: Record) -> None:
+        """Tell a command that is not in the user's name, as in newer files, or what it printed."""
+        is_at_work = self._teller.is_in_turn and not self._is_finished
+        heard = hear(_decoded(record.content))
+        if heard.what is What.COMMAND and is_at_work and record.uuid:
+            self._teller.user(text(heard.words), record.uuid)
+        elif heard.what in {What.COMMAND, What.OUTPUT}:
+            self._say(_decoded(record.content), record.uuid)
 
     def _attachment(self, record: Record) -> None:
         attached = record.attachment

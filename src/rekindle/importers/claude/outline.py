@@ -206,7 +206,7 @@ class _Survey:
                 if len(self._messages) > _MESSAGES_REMEMBERED:
                     del self._messages[next(iter(self._messages))]
             return unit
-        is_first = before == ROOT and mark.type == "user"
+        is_first = before == ROOT and (mark.type == "user" or is_command(mark))
         return self._unit_after(before) if is_first or is_said(mark) else before
 
     def _before(self, mark: Mark) -> int:
@@ -266,7 +266,7 @@ def is_told(mark: Mark) -> bool:
     """Tell whether a record has something of the conversation in it."""
     match mark.type:
         case "system":
-            return mark.subtype == "compact_boundary"
+            return mark.subtype == "compact_boundary" or is_command(mark)
         case "attachment":
             return mark.attachment is not None and mark.attachment.type == "queued_command"
         case "progress":
@@ -280,4 +280,12 @@ def is_said(mark: Mark) -> bool:
     if mark.type != "user" or mark.is_meta or mark.is_compact_summary or mark.message is None:
         return False
     content = mark.message.content
+def is_command(mark: Mark) -> bool:
+    """Tell whether a record has a command that was typed, or what it has printed.
+
+    Such a record does not open a unit, or what came after the last answer would be a branch.
+    """
+    return mark.type == "system" and mark.subtype == "local_command"
+
+
     return memoryview(content)[:1].tobytes() == b'"' or b'"tool_result"' not in bytes(content)
