@@ -34,7 +34,8 @@ _QUIET = frozenset(
         "pr-link", "tag", "mode", "permission-mode", "last-prompt", "agent-name", "agent-color",
         "agent-setting", "worktree-state", "content-replacement", "attribution-snapshot",
         "turn_end", "task-summary", "atis-latch", "api-request", "api-request-blob",
-        "api-request-shape", "cost-state", "tools-used",
+        "api-request-shape", "cost-state", "tools-used", "relocated", "ended-by-model",
+        "repl-mode", "isolation-latch", "session-owner", "dev-mods", "memory-mode",
     }
 )  # fmt: skip
 """What is of no interest to whoever reads the conversation."""
@@ -70,6 +71,9 @@ class Outline:
         self.sides: list[Side] = []
         self.session_id: str | None = None
         self.cwd: str | None = None
+        """Where it was begun."""
+        self.moved_to: str | None = None
+        """Where it was moved to since, if it was."""
         self.version: str | None = None
         self.created_us = 0
         self.title: str | None = None
@@ -163,6 +167,7 @@ class _Survey:
         if mark.type not in _LINKED:
             self.found.units.append(ROOT)
             self._take_title(mark)
+            self.found.moved_to = mark.relocated_cwd or self.found.moved_to
             if mark.type not in _QUIET:
                 notes.skip(f"a record of unknown type: {mark.type}" if mark.type else "no type")
             return
@@ -275,11 +280,6 @@ def is_told(mark: Mark) -> bool:
             return True
 
 
-def is_said(mark: Mark) -> bool:
-    """Tell whether a record has words in the user's name that may be a prompt."""
-    if mark.type != "user" or mark.is_meta or mark.is_compact_summary or mark.message is None:
-        return False
-    content = mark.message.content
 def is_command(mark: Mark) -> bool:
     """Tell whether a record has a command that was typed, or what it has printed.
 
@@ -288,4 +288,9 @@ def is_command(mark: Mark) -> bool:
     return mark.type == "system" and mark.subtype == "local_command"
 
 
+def is_said(mark: Mark) -> bool:
+    """Tell whether a record has words in the user's name that may be a prompt."""
+    if mark.type != "user" or mark.is_meta or mark.is_compact_summary or mark.message is None:
+        return False
+    content = mark.message.content
     return memoryview(content)[:1].tobytes() == b'"' or b'"tool_result"' not in bytes(content)

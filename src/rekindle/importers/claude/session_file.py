@@ -70,7 +70,8 @@ class SessionFile:
             self._whole = outline(path, notes.anew("outline"), is_agents=True)
             self._is_child = True
         told = text(self._whole.session_id)
-        self._folder = sound_folder(text(self._whole.cwd)) or _NO_FOLDER
+        self._begun_in = sound_folder(text(self._whole.cwd)) or _NO_FOLDER
+        self._folder = sound_folder(text(self._whole.moved_to)) or self._begun_in
         self._agent = AgentIdentity(
             name=NAME, version=(text(self._whole.version) or "")[:_LONGEST_VERSION] or None
         )
@@ -160,7 +161,8 @@ class SessionFile:
         conversation = Conversation(
             teller,
             notes,
-            self._folder,
+            # Not where it was moved to: what was told before must not change by that.
+            self._begun_in,
             partial(read_output, self._path),
             partial(child_id, self._parent_id or self._id),
         )
