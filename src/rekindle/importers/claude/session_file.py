@@ -24,7 +24,7 @@ from rekindle.importers.lines import Lines
 from rekindle.importers.names import sound_folder, sound_name
 from rekindle.importers.records import Reader
 from rekindle.importers.telling import Teller
-from rekindle.importers.titles import titles_of
+from rekindle.importers.titles import titles_of, titles_of_branch
 from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
 from rekindle.wire.envelope import text
 
@@ -107,9 +107,10 @@ class SessionFile:
         """Yield the branches that were left for another, the latest first, within reason."""
         tips = self._whole.tips()
         most = most_branches(self._whole.size)
-        arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in tips[:most]:
             tell = partial(self._tell, self._branch_to(tip), name=f"branch {tip}")
+            titles = titles_of_branch(session.arrived, tell, _COMMANDS)
+            arrived = replace(session.arrived, agent_session_id=NOBODY, titles=titles)
             # Whatever is added to it has its own line.
             stamp = f"{tip}-{self._whole.end_of(tip)}"
             yield Talk(
