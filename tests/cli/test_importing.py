@@ -18,6 +18,7 @@ from strangers import as_stranger
 from acp import PATIENCE, REKINDLE
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from rekindle.cli import main
+from rekindle.cli.importing import rest
 from rekindle.cli.reading import short_id
 from rekindle.model import Holder, Opened, Page
 from rekindle.store.memory import MemoryStore
@@ -206,7 +207,7 @@ class Watcher:
 
     def __init__(self, home: Path, *words: str) -> None:
         self.process = subprocess.Popen(
-            [*REKINDLE, "import", "claude", "--watch", *words],
+            [*REKINDLE, "import", *words, "--watch"],
             env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         )  # fmt: skip
@@ -242,7 +243,7 @@ class Watcher:
 
 @pytest.fixture
 def watcher(home: Path) -> Iterator[Watcher]:
-    it = Watcher(home)
+    it = Watcher(home, "claude")
     yield it
     it.close()
 
@@ -261,6 +262,24 @@ def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> 
     assert third.session in watcher.until("new")
     assert watcher.end() == (0, "")
     assert len(stored(home)) == 3
+
+
+@pytest.mark.parametrize("tool", ["all", "claude"])
+def test_a_tool_that_is_used_for_the_first_time_is_watched_too(tmp_path: Path, tool: str) -> None:
+    watcher = Watcher(tmp_path, tool)
+    try:
+        watcher.until("rekindle: watching")
+        it = ClaudeFile()
+        it.turn(1)
+        it.write(tmp_path)
+        assert it.session in watcher.until("new")
+        assert watcher.end() == (0, "")
+    finally:
+        watcher.close()
+
+
+def test_whoever_watches_rests_but_not_for_long() -> None:
+    assert [rest(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
 
 
 def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:

@@ -29,6 +29,7 @@ from rekindle.store.merging import How, Merged
 
 _TICK = 1.0
 _SHARE_OF_TIME = 20
+_LONGEST_REST = 60.0
 _MOST_SHOWN = 20
 _COUNTED = {
     How.NEW: "new",
@@ -64,7 +65,8 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
         since_us=arguments.since or 0,
     )
     sources = [_source(tool_named(name), path, wanted) for name in names]
-    if arguments.source != ALL and not sources[0].paths:
+    is_one = arguments.source != ALL and not arguments.watch
+    if is_one and not any(map(_may_be_there, sources[0].paths)):
         tool = sources[0].tool
         looked = " or ".join(str(it) for it in tool.folders(os.environ, Path.home()))
         raise NothingToImport(f"{tool.title} has no sessions here: there is no folder {looked}")
@@ -81,7 +83,7 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
 
 def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
     paths = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
-    return _Source(tool, [it for it in paths if _may_be_there(it)], Gatherer(tool, wanted))
+    return _Source(tool, paths, Gatherer(tool, wanted))
 
 
 def _may_be_there(path: Path) -> bool:
@@ -109,10 +111,12 @@ def _look(sources: list[_Source]) -> _Look:
     look = _Look([], [])
     for source in sources:
         report = Report(tool=source.tool.name)
+        # One that is not here may be used later, while we watch.
+        paths = [it for it in source.paths if _may_be_there(it)]
         # Of a tool that is not here, nothing has to be said.
-        if source.paths:
+        if paths:
             look.reports.append(report)
-        for path in source.paths:
+        for path in paths:
             found = source.gatherer.look(path, report, now_us())
             look.news.extend((source.gatherer, report, it) for it in found)
     return look
@@ -218,10 +222,18 @@ def _watch(sources: list[_Source], arguments: argparse.Namespace, told: dict[str
             news = dict(_failed(look).items() - told.items())
             _tell_failed(news)
             told |= news
-            # To look costs little, and is to cost little however much there is to look at.
-            time.sleep(max(_TICK, _SHARE_OF_TIME * (time.monotonic() - begun)))
+            time.sleep(rest(time.monotonic() - begun))
     except KeyboardInterrupt:
         return
+
+
+def rest(took: float) -> float:
+    """Return for how long nobody looks, after looking and importing took so long.
+
+    To watch is to cost little, however much there is to look at; but whoever has waited for a very
+    long session is not to wait many times as long for the next short one.
+    """
+    return min(max(_TICK, _SHARE_OF_TIME * took), _LONGEST_REST)
 
 
 def _tell_news(arguments: argparse.Namespace, taken: list[Taken]) -> None:
