@@ -54,6 +54,22 @@ def test_what_others_said_in_the_users_name_is_not_told(tmp_path: Path) -> None:
     assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "I speak"]
 
 
+def test_what_is_said_after_a_call_stands_after_it_though_it_is_one_message(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Do it")
+    it.agent("msg_1", thought("Hm"))
+    it.agent("msg_1", said("First"))
+    it.agent("msg_1", said(" this"))
+    it.call("msg_1", "toolu_1", "Bash", {"command": "one"})
+    it.agent("msg_1", thought("Hm, hm"))
+    it.agent("msg_1", said("Then"))
+    it.agent("msg_1", said("Then that"))
+    it.call("msg_1", "toolu_2", "Bash", {"command": "two"})
+    words = [item if isinstance(item, str) else "call" for item in told_of(it, tmp_path)]
+    assert words == ["Do it", "Hm", "First this", "call", "Hm, hm", "Then that", "call"]
+    check_growth(TOOL, it.path(tmp_path), it.lines)
+
+
 def local_command(it: ClaudeFile, name: str, printed: str) -> None:
     """Write a command as newer versions do: not in the user's name, but as one of the system's."""
     about = {"subtype": "local_command", "level": "info", "isMeta": False}

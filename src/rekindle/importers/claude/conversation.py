@@ -57,6 +57,21 @@ class _Spoken(Struct):
 
     id: str | None = None
     blocks: list[tuple[str, bytes]] = []
+    names: dict[str, str] = {}
+    """What is told of each kind now is called so."""
+    last: str = ""
+    """Of which kind is what was told last."""
+    interruptions: int = 0
+
+    def name(self, kind: str) -> str | None:
+        """Return what to call a part: what comes after something else must not join the first."""
+        if self.id is not None and kind not in self.names:
+            self.names[kind] = self.id
+        elif self.id is not None and kind != self.last:
+            self.interruptions += 1
+            self.names[kind] = f"{self.id}-{self.interruptions}"
+        self.last = kind
+        return self.names.get(kind)
 
 
 class Conversation:
@@ -133,23 +148,24 @@ class Conversation:
         if message.model == _SYNTHETIC and _says_only(blocks, _NO_ANSWER):
             return
         for block in blocks:
-            self._answer_block(block, message_id, record.tool_use_result)
+            self._answer_block(block, record.tool_use_result)
         self._is_finished = self._is_finished and message.stop_reason not in _GOES_ON
         self._stop_reason = _STOP_REASONS.get(message.stop_reason or "", "end_turn")
         self._finished_us = self._at_us
 
-    def _answer_block(self, block: Block, message_id: str | None, outcome: Raw) -> None:
+    def _answer_block(self, block: Block, outcome: Raw) -> None:
         match block.type:
             case "text":
                 self._is_finished = True
                 if (words := self._news("text", block.text)) is not None:
-                    self._teller.agent(words, message_id)
+                    self._teller.agent(words, self._spoken.name("text"))
             case "thinking":
                 self._is_finished = False
                 if (words := self._news("thinking", block.thinking)) is not None:
-                    self._teller.thought(words, message_id)
+                    self._teller.thought(words, self._spoken.name("thinking"))
             case it if it in _CALLS:
                 self._is_finished = False
+                self._spoken.last = "call"
                 self._call(block)
             case it if it.endswith("_tool_result"):
                 self._result(block, outcome)
@@ -166,8 +182,8 @@ class Conversation:
             return None
         last = next((it for it_kind, it in reversed(told) if it_kind == kind), None)
         told.append((kind, said))
-        if last is not None and said.startswith(last[:-1]):
-            # The same, said to its end.
+        if last is not None and said.startswith(last[:-1]) and self._spoken.last == kind:
+            # The same, said to its end. What is followed by something else was at its end.
             told.remove((kind, last))
             return Raw(b'"' + said[len(last) - 1 :])
         return words
