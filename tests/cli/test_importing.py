@@ -19,6 +19,7 @@ from strangers import as_stranger
 from acp import PATIENCE, REKINDLE
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from rekindle.cli import main
+from rekindle.cli.importing import rest
 from rekindle.cli.reading import short_id
 from rekindle.model import Holder, Opened, Page
 from rekindle.store.memory import MemoryStore
@@ -243,7 +244,7 @@ class Watcher:
 
 @pytest.fixture
 def watcher(home: Path) -> Iterator[Watcher]:
-    it = Watcher(home)
+    it = Watcher(home, "claude")
     yield it
     it.close()
 
@@ -264,14 +265,19 @@ def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> 
     assert len(stored(home)) == 3
 
 
-def test_a_tool_that_is_used_only_later_is_watched_too(tmp_path: Path) -> None:
-    with closing(Watcher(tmp_path, "all")) as watcher:
+@pytest.mark.parametrize("tool", ["all", "claude"])
+def test_a_tool_that_is_used_for_the_first_time_is_watched_too(tmp_path: Path, tool: str) -> None:
+    with closing(Watcher(tmp_path, tool)) as watcher:
         watcher.until("rekindle: watching")
         it = ClaudeFile()
         it.turn(1)
         it.write(tmp_path)
         assert SESSION in watcher.until("new")
         assert watcher.end() == (0, "")
+
+
+def test_whoever_watches_rests_but_not_for_long() -> None:
+    assert [rest(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
 
 
 def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from claude_files import SESSION, ClaudeFile, everything, forked, said
+from claude_files import CWD, SESSION, ClaudeFile, everything, forked, said
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
 from rekindle.core.handover import compose
 from rekindle.core.items import Message, Role, ToolCall
@@ -285,3 +285,18 @@ def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:
     talks = talks_of(TOOL, it.write(tmp_path), notes)
     assert len(talks) == 51
     assert notes.skipped == {"a branch is left out, because there are many": 9}
+
+
+def test_a_session_that_was_moved_belongs_to_where_it_is_now(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Look")
+    it.call("msg_1", "toolu_1", "Read", {"file_path": f"{CWD}/a.py"})
+    it.result("toolu_1", "a")
+    before = entries_of(talks_of(TOOL, it.write(tmp_path))[0])
+    it.loose("relocated", relocatedCwd="/home/user/elsewhere")
+    notes = Notes()
+    (talk,) = talks_of(TOOL, it.write(tmp_path), notes)
+    assert (talk.folder, talk.arrived.cwd) == ("/home/user/elsewhere",) * 2
+    # What was told before stays as it was.
+    assert entries_of(talk) == before
+    assert not notes.skipped

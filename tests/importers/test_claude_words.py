@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from claude_files import CWD, SESSION, ClaudeFile, said, thought
-from imported import entries_of, settled_of, talks_of, told
+from imported import check_growth, entries_of, settled_of, talks_of, told
 from rekindle.core.items import Message, Plan
 from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes
@@ -52,6 +52,56 @@ def test_what_others_said_in_the_users_name_is_not_told(tmp_path: Path) -> None:
     it.user("A machine speaks", origin={"kind": "task-notification"})
     it.user("I speak", origin={"kind": "human"})
     assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "I speak"]
+
+
+def test_what_is_said_after_a_call_stands_after_it_though_it_is_one_message(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Do it")
+    it.agent("msg_1", thought("Hm"))
+    it.agent("msg_1", said("First"))
+    it.agent("msg_1", said(" this"))
+    it.call("msg_1", "toolu_1", "Bash", {"command": "one"})
+    it.agent("msg_1", thought("Hm, hm"))
+    it.agent("msg_1", said("Then"))
+    it.agent("msg_1", said("Then that"))
+    it.call("msg_1", "toolu_2", "Bash", {"command": "two"})
+    words = [item if isinstance(item, str) else "call" for item in told_of(it, tmp_path)]
+    assert words == ["Do it", "Hm", "First this", "call", "Hm, hm", "Then that", "call"]
+    check_growth(TOOL, it.path(tmp_path), it.lines)
+
+
+def local_command(it: ClaudeFile, name: str, printed: str) -> None:
+    """Write a command as newer versions do: not in the user's name, but as one of the system's."""
+    about = {"subtype": "local_command", "level": "info", "isMeta": False}
+    it.add("system", content=f"<command-name>/{name}</command-name>", **about)
+    it.add("system", content=f"<local-command-stdout>{printed}</local-command-stdout>", **about)
+
+
+def test_a_command_is_told_as_it_was_typed_also_where_the_system_says_it(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    local_command(it, "model", "Set model")
+    it.turn(1)
+    local_command(it, "context", "34%")
+    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    words = ["/model", "Set model", "Question 1", "Answer 1", "/context", "34%"]
+    assert told(talk) == words
+    assert talk.arrived.titles == {TitleSource.PROMPT: "Question 1"}
+    assert [turn.stop_reason for turn in fold(entries_of(talk)).turns] == ["end_turn"] * 3
+    check_growth(TOOL, it.path(tmp_path), it.lines)
+
+
+def test_a_command_that_is_typed_while_the_agent_works_is_no_turn(tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("Do it")
+    it.call("msg_1", "toolu_1", "Bash", {"command": "make"})
+    local_command(it, "context", "34%")
+    it.result("toolu_1", "made")
+    it.agent("msg_2", said("Done"), "end_turn")
+    (turn,) = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
+    assert [item.text for item in turn.items if isinstance(item, Message)] == [
+        "Do it", "/context", "34%", "Done"
+    ]  # fmt: skip
+    assert turn.stop_reason == "end_turn"
 
 
 def test_a_prompt_that_never_reached_the_agent_is_told_for_the_time_being(tmp_path: Path) -> None:

@@ -39,6 +39,32 @@ def file() -> ClaudeFile:
     return it
 
 
+def test_a_session_that_begins_otherwise_now_is_called_after_that(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    file.user("Begin anew", parent=None)
+    file.agent("msg_new", said("Begun"), "end_turn")
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    named = {it.id: titles for it, titles, _ in everything(store)}
+    assert named.pop(SESSION) == {TitleSource.PROMPT: "Begin anew"}
+    # What was left is still called after what was asked in it.
+    assert list(named.values()) == [{TitleSource.PROMPT: "Question 1 (fork)"}]
+
+
+def test_a_branch_that_begins_otherwise_is_called_after_its_own_beginning(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.user("Begin anew", parent=None)
+    file.agent("msg_new", said("Begun"), "end_turn")
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    named = [titles for it, titles, _ in everything(store) if it.id != SESSION]
+    assert named == [{TitleSource.PROMPT: "Question 1 (fork)"}]
+
+
 def test_what_is_taken_in_is_what_was_told_and_twice_is_once(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:

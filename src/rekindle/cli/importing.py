@@ -29,6 +29,7 @@ from rekindle.store.merging import How, Merged
 
 _TICK = 1.0
 _SHARE_OF_TIME = 20
+_LONGEST_REST = 60.0
 _MOST_SHOWN = 20
 _COUNTED = {
     How.NEW: "new",
@@ -69,7 +70,8 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
         since_us=arguments.since or 0,
     )
     sources = [_source(tool_named(name), path, wanted) for name in names]
-    if arguments.source != ALL and not sources[0].paths:
+    is_one = arguments.source != ALL and not arguments.watch
+    if is_one and not sources[0].paths:
         tool = sources[0].tool
         looked = " or ".join(str(it) for it in tool.folders(os.environ, Path.home()))
         raise NothingToImport(f"{tool.title} has no sessions here: there is no folder {looked}")
@@ -223,10 +225,18 @@ def _watch(sources: list[_Source], arguments: argparse.Namespace, told: dict[str
             news = dict(_failed(look).items() - told.items())
             _tell_failed(news)
             told |= news
-            # To look costs little, and is to cost little however much there is to look at.
-            time.sleep(max(_TICK, _SHARE_OF_TIME * (time.monotonic() - begun)))
+            time.sleep(rest(time.monotonic() - begun))
     except KeyboardInterrupt:
         return
+
+
+def rest(took: float) -> float:
+    """Return for how long nobody looks, after looking and importing took so long.
+
+    To watch is to cost little, however much there is to look at; but whoever has waited for a very
+    long session is not to wait many times as long for the next short one.
+    """
+    return min(max(_TICK, _SHARE_OF_TIME * took), _LONGEST_REST)
 
 
 def _tell_news(arguments: argparse.Namespace, taken: list[Taken]) -> None:

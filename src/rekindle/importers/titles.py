@@ -7,7 +7,7 @@ from itertools import islice
 from rekindle.core.handover import has_record
 from rekindle.core.titles import title_from_prompt
 from rekindle.importers.base import Tally
-from rekindle.model import Entry, Kind, TitleSource
+from rekindle.model import Arrived, Entry, Kind, TitleSource
 from rekindle.wire.envelope import members, rows, table, text
 
 _ENTRIES_LOOKED_AT = 200
@@ -36,6 +36,13 @@ def titles_of(
     words = " ".join((text(given) or "").split())[:_LONGEST]
     titles = {TitleSource.AGENT: words, TitleSource.PROMPT: prompt}
     return {source: title for source, title in titles.items() if title}
+
+
+def titles_of_branch(
+    session: Arrived, tell: Callable[[Tally], Generator[Entry]], commands: tuple[str, ...] = ()
+) -> dict[TitleSource, str]:
+    """Return what a branch of a session is called: it may begin with another prompt."""
+    return titles_of(session.titles.get(TitleSource.AGENT), tell, commands) or session.titles
 
 
 def _title_of(entry: Entry) -> str | None:

@@ -29,6 +29,7 @@ from rekindle.model import (
     Page,
     Session,
     Tallied,
+    Titled,
     TitleSource,
 )
 from rekindle.store.asides import Asides, is_its_own, is_same_file, session_or_none
@@ -246,7 +247,7 @@ class Importer:
                 cwd=arrived.cwd if known.cwd is None else None,
                 parent_id=arrived.parent_id if known.parent_id is None else None,
             ),
-            *titled(arrived, _of_the_tool(arrived)),
+            *_titled_anew(arrived, found),
         ]
         with Driving(self._store, self._holder, known.id):
             if found.ours is not None:
@@ -304,6 +305,18 @@ def _has_to_be_less(known: Session, talk: Talk, found: Compared) -> bool:
     if known.origin is None or found.ours is None or not is_its_own(known, talk.arrived):
         return False
     return talk.is_shortened or found.ours.seq > known.origin.settled
+
+
+def _titled_anew(arrived: Arrived, found: Compared) -> list[Titled]:
+    """Return what gives a session the tool's titles, also if it begins with another prompt now."""
+    titles = _of_the_tool(arrived)
+    changes = titled(arrived, titles)
+    is_recorded = arrived.origin is not None and arrived.origin.recorded is not None
+    if found.ours is None or is_recorded or TitleSource.PROMPT not in titles:
+        return changes
+    # The first title that is made of a prompt stays, unless it is taken back.
+    source, at_us = TitleSource.PROMPT, arrived.created_us
+    return [Titled(session_id=arrived.id, at_us=at_us, source=source, title=None), *changes]
 
 
 def _of_the_tool(arrived: Arrived) -> dict[TitleSource, str]:

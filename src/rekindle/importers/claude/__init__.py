@@ -17,4 +17,4 @@ def read(found: Found, notes: Notes) -> Iterator[Talk]:
         yield from file.sub_agents()
 
 
-TOOL = Tool(name=NAME, title="Claude Code", folders=folders, find=find, read=read)
+TOOL = Tool(name=NAME, title="Claude Code", version=2, folders=folders, find=find, read=read)

@@ -57,6 +57,8 @@ class _Spoken(Struct):
 
     id: str | None = None
     blocks: list[tuple[str, bytes]] = []
+    last: str = ""
+    """Of which kind is what was told last."""
 
 
 class Conversation:
@@ -96,6 +98,8 @@ class Conversation:
                 self._answer(record)
             case "user":
                 self._user(record)
+            case "system" if record.subtype == "local_command":
+                self._command(record)
             case "system":
                 self._teller.agent(_COMPACTED, record.uuid)
             case "attachment":
@@ -131,23 +135,24 @@ class Conversation:
         if message.model == _SYNTHETIC and _says_only(blocks, _NO_ANSWER):
             return
         for block in blocks:
-            self._answer_block(block, message_id, record.tool_use_result)
+            self._answer_block(block, record.tool_use_result)
         self._is_finished = self._is_finished and message.stop_reason not in _GOES_ON
         self._stop_reason = _STOP_REASONS.get(message.stop_reason or "", "end_turn")
         self._finished_us = self._at_us
 
-    def _answer_block(self, block: Block, message_id: str | None, outcome: Raw) -> None:
+    def _answer_block(self, block: Block, outcome: Raw) -> None:
         match block.type:
             case "text":
                 self._is_finished = True
                 if (words := self._news("text", block.text)) is not None:
-                    self._teller.agent(words, message_id)
+                    self._teller.agent(words, self._spoken.id)
             case "thinking":
                 self._is_finished = False
                 if (words := self._news("thinking", block.thinking)) is not None:
-                    self._teller.thought(words, message_id)
+                    self._teller.thought(words, self._spoken.id)
             case it if it in _CALLS:
                 self._is_finished = False
+                self._spoken.last = "call"
                 self._call(block)
             case it if it.endswith("_tool_result"):
                 self._result(block, outcome)
@@ -163,8 +168,11 @@ class Conversation:
         if not is_text(words) or said == b'""' or (kind, said) in told:
             return None
         last = next((it for it_kind, it in reversed(told) if it_kind == kind), None)
+        # What something else has followed was at its end.
+        goes_on = self._spoken.last == kind
+        self._spoken.last = kind
         told.append((kind, said))
-        if last is not None and said.startswith(last[:-1]):
+        if goes_on and last is not None and said.startswith(last[:-1]):
             # The same, said to its end.
             told.remove((kind, last))
             return Raw(b'"' + said[len(last) - 1 :])
@@ -288,6 +296,15 @@ class Conversation:
         return found
 
     # -- what was typed meanwhile -------------------------------------------------------
+
+    def _command(self, record: Record) -> None:
+        """Tell a command that is not in the user's name, as in newer files, or what it printed."""
+        is_at_work = self._teller.is_in_turn and not self._is_finished
+        heard = hear(_decoded(record.content))
+        if heard.what is What.COMMAND and is_at_work and record.uuid:
+            self._teller.user(text(heard.words), record.uuid)
+        elif heard.what in {What.COMMAND, What.OUTPUT}:
+            self._say(_decoded(record.content), record.uuid)
 
     def _attachment(self, record: Record) -> None:
         attached = record.attachment

@@ -34,7 +34,8 @@ _QUIET = frozenset(
         "pr-link", "tag", "mode", "permission-mode", "last-prompt", "agent-name", "agent-color",
         "agent-setting", "worktree-state", "content-replacement", "attribution-snapshot",
         "turn_end", "task-summary", "atis-latch", "api-request", "api-request-blob",
-        "api-request-shape", "cost-state", "tools-used",
+        "api-request-shape", "cost-state", "tools-used", "relocated", "ended-by-model",
+        "repl-mode", "isolation-latch", "session-owner", "dev-mods", "memory-mode",
     }
 )  # fmt: skip
 """What is of no interest to whoever reads the conversation."""
@@ -70,6 +71,9 @@ class Outline:
         self.sides: list[Side] = []
         self.session_id: str | None = None
         self.cwd: str | None = None
+        """Where it was begun."""
+        self.moved_to: str | None = None
+        """Where it was moved to since, if it was."""
         self.version: str | None = None
         self.created_us = 0
         self.title: str | None = None
@@ -163,6 +167,7 @@ class _Survey:
         if mark.type not in _LINKED:
             self.found.units.append(ROOT)
             self._take_title(mark)
+            self.found.moved_to = mark.relocated_cwd or self.found.moved_to
             if mark.type not in _QUIET:
                 notes.skip(f"a record of unknown type: {mark.type}" if mark.type else "no type")
             return
@@ -206,7 +211,7 @@ class _Survey:
                 if len(self._messages) > _MESSAGES_REMEMBERED:
                     del self._messages[next(iter(self._messages))]
             return unit
-        is_first = before == ROOT and mark.type == "user"
+        is_first = before == ROOT and (mark.type == "user" or is_command(mark))
         return self._unit_after(before) if is_first or is_said(mark) else before
 
     def _before(self, mark: Mark) -> int:
@@ -266,13 +271,21 @@ def is_told(mark: Mark) -> bool:
     """Tell whether a record has something of the conversation in it."""
     match mark.type:
         case "system":
-            return mark.subtype == "compact_boundary"
+            return mark.subtype == "compact_boundary" or is_command(mark)
         case "attachment":
             return mark.attachment is not None and mark.attachment.type == "queued_command"
         case "progress":
             return False
         case _:
             return True
+
+
+def is_command(mark: Mark) -> bool:
+    """Tell whether a record has a command that was typed, or what it has printed.
+
+    Such a record does not open a unit, or what came after the last answer would be a branch.
+    """
+    return mark.type == "system" and mark.subtype == "local_command"
 
 
 def is_said(mark: Mark) -> bool:

@@ -49,6 +49,7 @@ class Mark(Struct, rename="camel", gc=False):
     ai_title: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
+    relocated_cwd: str | None = None
     forked_from: Forked | None = None
 
 

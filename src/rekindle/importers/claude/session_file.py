@@ -24,7 +24,7 @@ from rekindle.importers.lines import Lines
 from rekindle.importers.names import sound_folder, sound_name
 from rekindle.importers.records import Reader
 from rekindle.importers.telling import Teller
-from rekindle.importers.titles import titles_of
+from rekindle.importers.titles import titles_of, titles_of_branch
 from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
 from rekindle.wire.envelope import text
 
@@ -70,7 +70,8 @@ class SessionFile:
             self._whole = outline(path, notes.anew("outline"), is_agents=True)
             self._is_child = True
         told = text(self._whole.session_id)
-        self._folder = sound_folder(text(self._whole.cwd)) or _NO_FOLDER
+        self._begun_in = sound_folder(text(self._whole.cwd)) or _NO_FOLDER
+        self._folder = sound_folder(text(self._whole.moved_to)) or self._begun_in
         self._agent = AgentIdentity(
             name=NAME, version=(text(self._whole.version) or "")[:_LONGEST_VERSION] or None
         )
@@ -106,9 +107,10 @@ class SessionFile:
         """Yield the branches that were left for another, the latest first, within reason."""
         tips = self._whole.tips()
         most = most_branches(self._whole.size)
-        arrived = replace(session.arrived, agent_session_id=NOBODY)
         for tip in tips[:most]:
             tell = partial(self._tell, self._branch_to(tip), name=f"branch {tip}")
+            titles = titles_of_branch(session.arrived, tell, _COMMANDS)
+            arrived = replace(session.arrived, agent_session_id=NOBODY, titles=titles)
             # Whatever is added to it has its own line.
             stamp = f"{tip}-{self._whole.end_of(tip)}"
             yield Talk(
@@ -160,7 +162,8 @@ class SessionFile:
         conversation = Conversation(
             teller,
             notes,
-            self._folder,
+            # Not where it was moved to: what was told before must not change by that.
+            self._begun_in,
             partial(read_output, self._path),
             partial(child_id, self._parent_id or self._id),
         )

@@ -33,7 +33,7 @@ from rekindle.importers.codex.records import (
 from rekindle.importers.codex.tool_calls import decoded
 from rekindle.importers.codex.words import folder_in
 from rekindle.importers.telling import Clock, Teller
-from rekindle.importers.titles import titles_of
+from rekindle.importers.titles import titles_of, titles_of_branch
 from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
 
 NAME = "codex"
@@ -109,8 +109,11 @@ class SessionFiles:
         most = most_branches(current.size)
         for left in islice(self._left(current), most):
             origin = Origin(tool=NAME, path=str(self._place), sha256=left.sha256)
+            titles = titles_of_branch(session.arrived, left.tell)
             yield Talk(
-                arrived=replace(session.arrived, agent_session_id=NOBODY, origin=origin),
+                arrived=replace(
+                    session.arrived, agent_session_id=NOBODY, titles=titles, origin=origin
+                ),
                 tell=left.tell,
                 folder=session.folder,
                 is_aside=True,
