@@ -61,6 +61,7 @@ def open_for_writing(path: Path, patience: float) -> Database:
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
+        _check_is_writable(db)
         done = _check(db, path)
         check_log(db, path)
         if done < len(MIGRATIONS):
@@ -170,6 +171,12 @@ def is_full(error: Exception) -> bool:
 def _check_is_no_folder(path: Path) -> None:
     if path.is_dir():
         raise StoreUnavailable(f"{path} is a folder, and no store: name a file in it")
+
+
+def _check_is_writable(db: Database) -> None:
+    """Raise ReadOnlyError where SQLite makes do with a file that it can only read."""
+    if db.readonly("main"):
+        raise apsw.ReadOnlyError("its file can only be read")
 
 
 def _check_nothing_waits(path: Path) -> None:
@@ -356,13 +363,15 @@ def make_private_file(path: Path, *, create: bool = True) -> None:
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
+    if create:
+        with suppress(FileExistsError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(path, flags, 0o600))
+    # One that is there is not opened: with the first that is closed, SQLite loses its locks
+    # wherever else we have it open, and others would take its log for that of a dead one.
     # SQLite gives its files beside the store the store's own mode.
-    fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
-    try:
-        if os.fstat(fd).st_uid == os.geteuid():
-            os.fchmod(fd, 0o600)
-    finally:
-        os.close(fd)
+    if path.stat().st_uid == os.geteuid() and os.access(path, os.W_OK):
+        path.chmod(0o600)
 
 
 @contextmanager
