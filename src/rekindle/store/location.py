@@ -39,7 +39,7 @@ def asked_for(option: str | None) -> Path | None:
     if not address:
         raise UsageError(f"the store's address has no path: give {ADDRESS}")
     try:
-        return Path(address).expanduser().absolute()
+        return _behind_links(Path(address).expanduser().absolute())
     except (RuntimeError, OSError) as error:
         raise UsageError(f"the store's path {address} leads nowhere: {error}") from error
 
@@ -59,7 +59,15 @@ def usual_path() -> Path:
     """Return where the store lies when nothing else is asked for."""
     import platformdirs  # noqa: PLC0415 - 30 ms, and only where nothing else is asked for
 
-    return platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db"
+    return _behind_links(platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db")
+
+
+def _behind_links(path: Path) -> Path:
+    """Return the file that a link means.
+
+    SQLite's log lies beside that, and so must all of ours: two names would be two locks.
+    """
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def index_path(store: Path) -> Path:
