@@ -1,6 +1,7 @@
 """Which store is meant, and opening it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,10 +85,13 @@ def is_there(path: Path) -> bool:
     return waiting(path) is not None
 
 
-def open_store(path: Path, *, create: bool = True) -> "Store":
+def open_store(
+    path: Path, *, create: bool = True, tell: Callable[[str], object] = lambda _: None
+) -> "Store":
     """Open the store at `path`. Raises StoreUnavailable, StoreTooNew.
 
-    Whoever may write to it takes in what waits of others that have ended.
+    Whoever may write to it takes in what waits of others that have ended. What of that cannot be
+    recorded is told.
     """
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy
 
@@ -96,7 +100,7 @@ def open_store(path: Path, *, create: bool = True) -> "Store":
         from rekindle.store.pending import take_in  # noqa: PLC0415 - seldom needed
 
         try:
-            take_in(path, store)
+            take_in(path, store, tell)
         except BaseException:
             store.close()
             raise
