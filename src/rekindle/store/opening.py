@@ -308,14 +308,22 @@ def check_header(db: Database, path: Path) -> None:
     Where the tables are not exactly those of a schema that is known, nothing is said: it may be so.
     Call inside a transaction.
     """
+    # Before the first look at it: somebody else may be making it just now.
+    was_made = is_marked(lock_path(path))
     is_ours = db.pragma("application_id") == APPLICATION_ID
     if is_ours and 0 < schema_version(db) <= len(MIGRATIONS):
         return
     # Without a lock it may be a copy that somebody has made for another purpose.
-    if lock_path(path).exists() and schema_of(tables_in(db)):
+    if not lock_path(path).exists():
+        return
+    tables = tables_in(db)
+    if schema_of(tables):
         raise StoreDamaged(
             f"the store {path} is damaged: what it says to be does not fit its tables"
         )
+    if not tables and was_made:
+        # A new store has all of it in its log, for as long as that is short.
+        raise StoreDamaged(f"the store {path} is damaged: nothing is in it, and its log is gone")
 
 
 def check_log(db: Database, path: Path) -> None:
