@@ -61,7 +61,6 @@ def open_for_writing(path: Path, patience: float) -> Database:
     db: Database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(int(patience * 1000))
-        _check_is_writable(db)
         done = _check(db, path)
         check_log(db, path)
         if done < len(MIGRATIONS):
@@ -171,12 +170,6 @@ def is_full(error: Exception) -> bool:
 def _check_is_no_folder(path: Path) -> None:
     if path.is_dir():
         raise StoreUnavailable(f"{path} is a folder, and no store: name a file in it")
-
-
-def _check_is_writable(db: Database) -> None:
-    """Raise ReadOnlyError where SQLite makes do with a file that it can only read."""
-    if db.readonly("main"):
-        raise apsw.ReadOnlyError("its file can only be read")
 
 
 def _check_nothing_waits(path: Path) -> None:
@@ -377,8 +370,13 @@ def make_private_file(path: Path, *, create: bool = True) -> None:
             os.close(os.open(path, flags, 0o600))
     # One that is there is not opened: with the first that is closed, SQLite loses its locks
     # wherever else we have it open, and others would take its log for that of a dead one.
+    owner = path.stat().st_uid
+    if not os.access(path, os.R_OK | os.W_OK):
+        # SQLite would make do with a file that it can only read.
+        number = errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, os.strerror(number), str(path))
     # SQLite gives its files beside the store the store's own mode.
-    if path.stat().st_uid == os.geteuid() and os.access(path, os.W_OK):
+    if owner == os.geteuid():
         path.chmod(0o600)
 
 
