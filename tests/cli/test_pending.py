@@ -9,8 +9,8 @@ import pytest
 
 from acp import PATIENCE, REKINDLE
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.store.location import pending_files
-from rekindle.store.pending import Pending
+from rekindle.store.location import open_store, pending_files
+from rekindle.store.pending import MARK, Pending
 from rekindle.store.sqlite import SqliteStore
 
 NOW = 1_700_000_000_000_000
@@ -137,3 +137,26 @@ def test_what_waits_with_the_living_is_told_and_not_recorded_after_a_purge(path:
     made.remove()
     other.remove()
     assert holding(path, b"xyzzy") == []
+
+
+def test_what_is_damaged_takes_nothing_along_and_is_kept_and_told(path: Path) -> None:
+    dead = waiting(path)
+    dead.add([said("ses_1", LINE), said("ses_1", LINE)])
+    dead.leave()
+    content = bytearray(dead.path.read_bytes())
+    # The length of the first change, which says where the next one begins.
+    content[len(MARK)] ^= 1
+    dead.path.write_bytes(content)
+    told: list[str] = []
+    open_store(path, tell=told.append).close()
+    kept = dead.path.with_name(dead.path.name + ".damaged")
+    assert count(path) == 1 + 3
+    assert pending_files(path) == [kept]
+    assert told == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
+    for words in ((), ("--fix",)):
+        what = f"{kept} was damaged: what can be read of it is recorded, the rest is not"
+        assert findings(path, *words) == [("warning", what)]
+    assert count(path) == 1 + 3
+    assert rekindle(path, "list").stderr == ""
+    done = rekindle(path, "delete", "ses_1", "--now")
+    assert (done.returncode, str(kept) in done.stderr) == (1, True)

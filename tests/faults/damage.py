@@ -6,11 +6,12 @@ that is sound; the user is told how much was saved and lost; and what is said fr
 recorded, or the user is told that it is not.
 """
 
+import json
 import signal
 from pathlib import Path
 
 from rekindle.errors import StoreError
-from rekindle.model import Page
+from rekindle.model import Kind, Page
 from rekindle.store.damage import in_words, reports
 from rekindle.store.sqlite import SqliteStore
 
@@ -139,10 +140,28 @@ def _see_most_of_it(world: World, editor: Editor, session_id: str) -> None:
 def _see_what_is_saved(world: World, *editors: Editor) -> None:
     """See that a store that was set aside was told of with its counts, and what came of it."""
     stderr = "".join(it.stderr.read_text(errors="replace") for it in editors)
-    for report in reports(world.store):
+    told = reports(world.store)
+    for report in told:
         if in_words(report) not in stderr:
             raise Violation("what was saved is not told", f"{report} and {stderr!r}")
+        if not Path(report.path).exists():
+            raise Violation("a damaged store is not kept", report.path)
         check_soundness(world.store)
+    if len(told) == 1 and (lost := _marked_as_lost(world)) != told[0].entries_lost:
+        raise Violation("the user is told a wrong number", f"{lost} are lost, and {told[0]}")
+
+
+def _marked_as_lost(world: World) -> int:
+    """Return how many entries are lost, by the gaps in all sessions."""
+    with SqliteStore(world.store, create=False) as store:
+        sessions = store.sessions(Page(limit=1000, with_strays=True))
+        lines = [
+            entry.line
+            for it in sessions
+            for entry in store.read(it.id)
+            if entry.kind is Kind.GAP and b"isDamage" in entry.line
+        ]
+    return sum(json.loads(line)["lostEntries"] for line in lines)
 
 
 def _see_it_in_order(world: World, session_id: str) -> None:

@@ -15,8 +15,8 @@ _ROUNDS_AN_AGENT = 6
 _ROUNDS_A_STORE = 15
 _MOMENT = 5.0
 _A_WHILE = 0.2
-_GROWTH_KIB = 6 * 1024
-"""What an allocator may keep for itself."""
+_GROWTH_KIB = 10 * 1024
+"""What an allocator may keep for itself. All that is said in all rounds is more than that."""
 
 
 def endure(world: World) -> None:
@@ -47,7 +47,7 @@ def _with_some_memory(before: Held) -> Held:
 
 def _do_everything(world: World, editor: Editor) -> None:
     session_id = world.new_session(editor)
-    editor.answer(editor.prompt(session_id, "stream 300 16"))
+    editor.answer(editor.prompt(session_id, "stream 2000 16"))
     editor.result("session/close", {"sessionId": session_id})
     editor.opened.discard(session_id)
     world.load(editor, session_id)

@@ -47,7 +47,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     _LONGEST: (misbehaving.do_not_read_for_a_minute, 0),
     "a crowd": (crowd.all_at_once, 5),
     "a clock that jumps": (clocks.jump_back, 5),
-    "a store that fails": (_again_and_again(storage.any_of_them, 3), 10),
+    "a store that fails": (storage.all_of_them, 5),
     "kills while something waits": (_again_and_again(waiting.kill_while_it_waits, 3), 10),
     "commands that are killed": (commands.kill_commands, 8),
     "imports that are killed": (imports.kill_imports, 3),

@@ -19,6 +19,7 @@ HABITS = {
     "an agent stalls": "stall 5 1",
 }
 _DEADLY = ("die", "half")
+_LEAVING = ("leaves", "is killed", "is killed with Rekindle")
 
 
 def misbehave(world: World) -> None:
@@ -46,12 +47,16 @@ def _cancel(world: World, editor: Editor, session_id: str, request: int) -> None
 
 
 def never_exit(world: World) -> None:
-    """Have an agent and its child ignore everything; then have the client leave, or be killed."""
+    """Have agents and their children ignore everything, however the client leaves them."""
+    for how in world.chance.sample(_LEAVING, len(_LEAVING)):
+        _never_exit(world, how)
+
+
+def _never_exit(world: World, how: str) -> None:
     editor = world.editor()
     session_id = world.new_session(editor)
     answer = editor.answer(editor.prompt(session_id, "deaf 5 1"))
     world.expect("a turn ends as it should", "result" in answer, str(answer))
-    how = world.chance.choice(("leaves", "is killed", "is killed with Rekindle"))
     world.count(f"an agent never exits, and the client {how}")
     match how:
         case "leaves":

@@ -123,8 +123,9 @@ KINDS = (
 )
 
 
-def any_of_them(world: World) -> None:
-    world.chance.choice(KINDS)(world)
+def all_of_them(world: World) -> None:
+    for fail in world.chance.sample(KINDS, len(KINDS)):
+        fail(world)
 
 
 def _delete(world: World, what: str) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -285,5 +286,28 @@ def test_a_sink_that_is_full_makes_its_writers_wait(monkeypatch: pytest.MonkeyPa
         assert not sink.is_full
         assert os.read(reading, 100) == b"01234\n56789\n"
     finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_pipes_that_do_not_let_us_wait_are_waited_for_all_the_same() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    broken: list[bool] = []
+    sink = Sink(writing, lambda: broken.append(True))
+    line = b"x" * 1_000_000 + b"\n"
+    try:
+        # Nobody reads yet, and then nothing is there yet.
+        sink.put(line)
+        sink.flush_aside()
+        lines = stdio.read_lines(reading)
+        assert next(lines) == (line[:-1], True)
+        Timer(0.05, sink.put, [line]).start()
+        Timer(0.1, sink.flush_aside).start()
+        assert next(lines) == (line[:-1], True)
+        assert not broken
+    finally:
+        sink.close()
         os.close(reading)
         os.close(writing)

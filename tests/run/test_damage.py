@@ -193,6 +193,24 @@ def test_a_store_that_was_emptied_is_told_of_by_all(start: Start, damaged: Path)
     assert doctor(damaged)
 
 
+def test_a_store_that_was_all_in_its_log_is_missed_when_that_is_gone(
+    start: Start, store_path: Path
+) -> None:
+    client = start(*EXAMPLE_AGENT)
+    client.prompt(client.new(), "hello")
+    client.process.kill()
+    client.process.wait()
+    Path(f"{store_path}-wal").unlink()
+    check_all_tell(store_path, "nothing is in it, and its log is gone")
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    client.prompt(session_id, "hello")
+    _, stderr = client.end()
+    assert Kind.ANSWER in {it.kind for it in entries(store_path, session_id)}
+    assert "nothing in it could be read" in stderr
+    assert doctor(store_path)
+
+
 def check_all_tell(path: Path, words: str) -> None:
     for command in (["list"], ["doctor"], ["doctor", "--full"]):
         done = subprocess.run(

@@ -59,3 +59,15 @@ def test_a_session_can_be_taken_over_and_is_then_lost_to_the_other(start: Start)
     error = one.answer(one.request("session/prompt", prompt))["error"]
     assert f"in use by process {other.process.pid} on " in error["message"]
     assert other.reply(session_id, "what did I say first?").endswith("You said first: Hello")
+
+
+def test_a_link_to_a_store_is_that_store(start: Start, store_path: Path) -> None:
+    link = store_path.with_name("elsewhere") / "link.db"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(store_path)
+    one, other = connect(start), connect(start, "--store", link)
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    request = other.request("session/load", NEW | {"sessionId": session_id})
+    assert "in use by process" in other.answer(request)["error"]["message"]
+    assert list(link.parent.iterdir()) == [link]

@@ -3,6 +3,8 @@
 import errno
 import re
 import shutil
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -261,3 +263,25 @@ def test_what_a_killed_upgrade_had_begun_is_undone_by_whoever_reads(tmp_path: Pa
     (left / "s.db.lock").touch()
     with SqliteStore(left / "s.db", create=False) as store:
         assert [entry.line for entry in store.read("s")] == [b"1"]
+
+
+HELD_BY_ANOTHER = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        # Which bytes say that somebody has the file open: https://sqlite.org/fileformat2.html
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+    except OSError:
+        print("held")
+"""
+
+
+def test_one_that_is_opened_again_keeps_the_lock_that_says_that_it_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    look = [sys.executable, "-c", HELD_BY_ANOTHER, str(path)]
+    with SqliteStore(path) as first:
+        first.write([said(b"1")])
+        with SqliteStore(path):
+            # Else a `sqlite3` that only looks would remove the log when it leaves.
+            assert subprocess.check_output(look, text=True) == "held\n"
+        assert subprocess.check_output(look, text=True) == "held\n"

@@ -90,7 +90,7 @@ def _note_if_something_waits(path: Path) -> None:
     from rekindle.store.pending import left
 
     for it in left(path):
-        if not it.is_alive:
+        if not (it.is_alive or it.is_kept):
             print(
                 f"rekindle: what waits in {it.path} is not recorded yet:"
                 " `rekindle doctor --fix` records it",

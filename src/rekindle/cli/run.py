@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
             path = asked_path or usual_path()
             log.note(f"recording in {path}")
             recorder = Recorder(
-                lambda: open_store(path),
+                lambda: open_store(path, tell=log.tell),
                 log,
                 lambda: salvage_store(path),
                 lambda: open_pending(path),

@@ -7,7 +7,7 @@ stderr, so it is written by a thread of its own: a client that does not must not
 import os
 import time
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from typing import BinaryIO, Self
 
@@ -24,7 +24,8 @@ class Log:
 
     def __init__(self, path: Path | None = None) -> None:
         self._file: BinaryIO | None = None
-        self._waiting: SimpleQueue[bytes] = SimpleQueue()
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        """After the last comes None."""
         self._teller: Thread | None = None
         if path is not None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -53,7 +54,7 @@ class Log:
         shown = _spelled_out(f"{text}: {quote}" if quote else text)
         if self._waiting.qsize() < _MOST_WAITING:
             self._waiting.put(f"rekindle: {shown}\n".encode("utf-8", "replace"))
-        if self._teller is None or not self._teller.is_alive():
+        if self._teller is None:
             self._teller = Thread(target=self._tell_all, daemon=True)
             self._teller.start()
 
@@ -62,16 +63,15 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         if self._teller:
+            self._waiting.put(None)
             self._teller.join(_PATIENCE_AT_THE_END)
         if self._file:
             self._file.close()
 
     def _tell_all(self) -> None:
-        while True:
-            try:
-                write_stderr(self._waiting.get_nowait())
-            except Empty:
-                return
+        # It stays: one that ends when there is nothing to tell may not see what comes just then.
+        while (said := self._waiting.get()) is not None:
+            write_stderr(said)
 
 
 def write_stderr(data: bytes) -> None:

@@ -49,11 +49,21 @@ def has_hung_up(fd: int) -> bool:
 
 
 def _read(fd: int) -> bytes:
-    try:
-        return os.read(fd, _READ)
-    except OSError:
-        # A terminal or socket that was hung up: nothing more will come.
-        return b""
+    while True:
+        try:
+            return os.read(fd, _READ)
+        except BlockingIOError:
+            _wait_for(fd, select.POLLIN)
+        except OSError:
+            # A terminal or socket that was hung up: nothing more will come.
+            return b""
+
+
+def _wait_for(fd: int, event: int) -> None:
+    """Wait at a descriptor that does not wait by itself: whoever shares it may have set it so."""
+    poll = select.poll()
+    poll.register(fd, event)
+    poll.poll()
 
 
 class Sink:
@@ -139,9 +149,11 @@ class Sink:
         if self._is_broken:
             return
         rest = memoryview(data)
-        try:
-            while rest:
+        while rest and not self._is_broken:
+            try:
                 rest = rest[os.write(self._fd, rest) :]
-        except OSError:
-            self._is_broken = True
-            self._on_broken()
+            except BlockingIOError:
+                _wait_for(self._fd, select.POLLOUT)
+            except OSError:
+                self._is_broken = True
+                self._on_broken()

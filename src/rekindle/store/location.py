@@ -1,6 +1,7 @@
 """Which store is meant, and opening it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def asked_for(option: str | None) -> Path | None:
     if not address:
         raise UsageError(f"the store's address has no path: give {ADDRESS}")
     try:
-        return Path(address).expanduser().absolute()
+        return _behind_links(Path(address).expanduser().absolute())
     except (RuntimeError, OSError) as error:
         raise UsageError(f"the store's path {address} leads nowhere: {error}") from error
 
@@ -59,7 +60,15 @@ def usual_path() -> Path:
     """Return where the store lies when nothing else is asked for."""
     import platformdirs  # noqa: PLC0415 - 30 ms, and only where nothing else is asked for
 
-    return platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db"
+    return _behind_links(platformdirs.user_data_path("rekindle", appauthor=False) / "sessions.db")
+
+
+def _behind_links(path: Path) -> Path:
+    """Return the file that a link means.
+
+    SQLite's log lies beside that, and so must all of ours: two names would be two locks.
+    """
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def index_path(store: Path) -> Path:
@@ -76,10 +85,13 @@ def is_there(path: Path) -> bool:
     return waiting(path) is not None
 
 
-def open_store(path: Path, *, create: bool = True) -> "Store":
+def open_store(
+    path: Path, *, create: bool = True, tell: Callable[[str], object] = lambda _: None
+) -> "Store":
     """Open the store at `path`. Raises StoreUnavailable, StoreTooNew.
 
-    Whoever may write to it takes in what waits of others that have ended.
+    Whoever may write to it takes in what waits of others that have ended. What of that cannot be
+    recorded is told.
     """
     from rekindle.store.sqlite import SqliteStore  # noqa: PLC0415 - heavy
 
@@ -88,7 +100,7 @@ def open_store(path: Path, *, create: bool = True) -> "Store":
         from rekindle.store.pending import take_in  # noqa: PLC0415 - seldom needed
 
         try:
-            take_in(path, store)
+            take_in(path, store, tell)
         except BaseException:
             store.close()
             raise

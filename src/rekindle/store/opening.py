@@ -301,14 +301,22 @@ def check_header(db: Database, path: Path) -> None:
     Where the tables are not exactly those of a schema that is known, nothing is said: it may be so.
     Call inside a transaction.
     """
+    # Before the first look at it: somebody else may be making it just now.
+    was_made = is_marked(lock_path(path))
     is_ours = db.pragma("application_id") == APPLICATION_ID
     if is_ours and 0 < schema_version(db) <= len(MIGRATIONS):
         return
     # Without a lock it may be a copy that somebody has made for another purpose.
-    if lock_path(path).exists() and schema_of(tables_in(db)):
+    if not lock_path(path).exists():
+        return
+    tables = tables_in(db)
+    if schema_of(tables):
         raise StoreDamaged(
             f"the store {path} is damaged: what it says to be does not fit its tables"
         )
+    if not tables and was_made:
+        # A new store has all of it in its log, for as long as that is short.
+        raise StoreDamaged(f"the store {path} is damaged: nothing is in it, and its log is gone")
 
 
 def check_log(db: Database, path: Path) -> None:
@@ -356,13 +364,20 @@ def make_private_file(path: Path, *, create: bool = True) -> None:
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
+    if create:
+        with suppress(FileExistsError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            os.close(os.open(path, flags, 0o600))
+    # One that is there is not opened: with the first that is closed, SQLite loses its locks
+    # wherever else we have it open, and others would take its log for that of a dead one.
+    owner = path.stat().st_uid
+    if not os.access(path, os.R_OK | os.W_OK):
+        # SQLite would make do with a file that it can only read.
+        number = errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, os.strerror(number), str(path))
     # SQLite gives its files beside the store the store's own mode.
-    fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
-    try:
-        if os.fstat(fd).st_uid == os.geteuid():
-            os.fchmod(fd, 0o600)
-    finally:
-        os.close(fd)
+    if owner == os.geteuid():
+        path.chmod(0o600)
 
 
 @contextmanager

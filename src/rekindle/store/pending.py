@@ -5,10 +5,12 @@ owner ends. Whoever has the lock then takes in what waits. How much was taken is
 in the same transaction: so each change is recorded once, whoever is killed at whichever moment.
 
 A file begins with a mark; each change then has its length, a checksum, and itself. The last one
-may be torn: then nobody was told of it yet.
+may be torn: then nobody was told of it yet. If one is damaged and others follow, those are taken,
+and the file is kept under another name: what it has lost is told, and perhaps a person can read it.
 """
 
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,6 +42,7 @@ from rekindle.store.opening import make_private_file
 
 MARK = b"rekindle pending 1\n"
 
+_DAMAGED = ".damaged"
 _HEAD = struct.Struct(">II")
 _PATIENCE = 1.0
 _ATTEMPTS = 3
@@ -50,6 +53,11 @@ _KINDS = (Stretch, Opened, Titled, Tallied, Deleted, Archived, Forked)
 _decode: dict[str, Callable[[Any], Change]] = {
     kind.__name__: msgspec.msgpack.Decoder(kind).decode for kind in _KINDS
 }
+# How changes begin: an array of two, of which the first is a short text.
+_BEGINNINGS = [b"\x92" + _encode(kind.__name__) for kind in _KINDS]
+_BEGINNING = re.compile(b"|".join(map(re.escape, _BEGINNINGS)))
+_LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
+_READ = 1 << 20
 
 _TAKEN = "select taken from pending where token = ?"
 _REMEMBER = "insert or replace into pending values (?, ?, ?)"
@@ -154,6 +162,8 @@ class Left(Struct, frozen=True):
     sessions: frozenset[str]
     why_not: str = ""
     """Why it cannot be read."""
+    is_kept: bool = False
+    """Whether it was taken in, and is only kept because not all of it could be."""
 
 
 def left(store: Path) -> list[Left]:
@@ -161,15 +171,16 @@ def left(store: Path) -> list[Left]:
     return [it for it in map(_look_at, pending_files(store)) if it is not None]
 
 
-def take_in(path: Path, store: Store) -> None:
-    """Record what waits in files whose owners have ended. Raises StoreUnavailable.
+def take_in(path: Path, store: Store, tell: Callable[[str], object]) -> None:
+    """Record what waits in files whose owners have ended; tell what is lost of it.
 
-    Then nobody is to use the store: what is said next would come before what was said before.
-    A file that cannot be read is in nobody's way.
+    Raises StoreUnavailable. Then nobody is to use the store: what is said next would come before
+    what was said before. A file that cannot be read is in nobody's way.
     """
-    for file in sorted(pending_files(path), key=_time_of):
+    files = [file for file in pending_files(path) if file.suffix != _DAMAGED]
+    for file in sorted(files, key=_time_of):
         try:
-            _take_in_file(file, store)
+            _take_in_file(file, store, tell)
         except StoreUnavailable:
             raise
         except (StoreError, OSError):
@@ -222,10 +233,11 @@ def _look_at(file: Path) -> Left | None:
         why_not = str(error)
     finally:
         os.close(fd)
-    return Left(file, is_alive, entries, frozenset(sessions), why_not)
+    is_kept = file.suffix == _DAMAGED
+    return Left(file, is_alive, entries, frozenset(sessions), why_not, is_kept)
 
 
-def _take_in_file(file: Path, store: Store) -> None:
+def _take_in_file(file: Path, store: Store, tell: Callable[[str], object]) -> None:
     lock = FileLock(file)
     try:
         if not lock.acquire(0) or not lock.is_of(file):
@@ -233,11 +245,19 @@ def _take_in_file(file: Path, store: Store) -> None:
             return
         token = file.name.rpartition("-")[2]
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        damaged: list[int] = []
         try:
-            store.take_pending(token, _changes_in(fd, file))
+            wrong = store.take_pending(token, _changes_in(fd, file, damaged))
         finally:
             os.close(fd)
-        _remove(file)
+        if wrong or damaged:
+            kept = file.rename(file.with_name(file.name + _DAMAGED))
+            _sync_folder(kept)
+            number = len(wrong) + len(damaged)
+            places = "1 place" if number == 1 else f"{number} places"
+            tell(f"not all that waited could be recorded: {kept} is damaged in {places}")
+        else:
+            _remove(file)
     finally:
         lock.close()
     with suppress(StoreError):
@@ -249,24 +269,52 @@ def _record(change: Change) -> bytes:
     return _HEAD.pack(len(data), zlib.crc32(data)) + data
 
 
-def _changes_in(fd: int, path: Path) -> Iterator[Change]:
-    """Yield the changes of a file that are whole. Raises StoreError if it is of another kind."""
+def _changes_in(fd: int, path: Path, damaged: list[int] | None = None) -> Iterator[Change]:
+    """Yield the changes of a file that are whole, and note where others are damaged.
+
+    Raises StoreError if it is of another kind.
+    """
     size = os.fstat(fd).st_size
     if size < len(MARK):
         return
     if os.pread(fd, len(MARK), 0) != MARK:
         raise StoreError(f"{path} was not written by this Rekindle, nor by an older one")
-    at = len(MARK)
-    while at + _HEAD.size <= size:
-        length, checksum = _HEAD.unpack(os.pread(fd, _HEAD.size, at))
-        at += _HEAD.size
-        # What was only begun when the machine crashed may be nothing but zeros.
-        if not 0 < length <= size - at:
-            return
-        data = os.pread(fd, length, at)
-        at += length
-        if zlib.crc32(data) == checksum:
+    at: int | None = len(MARK)
+    while at is not None:
+        data = _data_at(fd, at, size)
+        if data is not None:
             yield _change_in(data, path)
+            at += _HEAD.size + len(data)
+            continue
+        before, at = at, _next_sound(fd, at, size)
+        if at is not None and damaged is not None:
+            damaged.append(before)
+
+
+def _data_at(fd: int, at: int, size: int) -> bytes | None:
+    """Return the change that begins there, if it is whole."""
+    head = os.pread(fd, _HEAD.size, at)
+    if len(head) < _HEAD.size:
+        return None
+    length, checksum = _HEAD.unpack(head)
+    # What was only begun when the machine crashed may be nothing but zeros.
+    if not 0 < length <= size - at - _HEAD.size:
+        return None
+    data = os.pread(fd, length, at + _HEAD.size)
+    return data if zlib.crc32(data) == checksum else None
+
+
+def _next_sound(fd: int, after: int, size: int) -> int | None:
+    """Return where the next whole change begins. If there is none, it was a torn end."""
+    at = after + _HEAD.size
+    while piece := os.pread(fd, _READ, at):
+        for found in _BEGINNING.finditer(piece):
+            where = at + found.start() - _HEAD.size
+            if where > after and _data_at(fd, where, size) is not None:
+                return where
+        # One may lie across the end of what was read.
+        at += max(1, len(piece) - _LONGEST_BEGINNING)
+    return None
 
 
 def _change_in(data: bytes, path: Path) -> Change:

@@ -22,6 +22,14 @@ def check_pending(path: Path) -> Iterator[Finding]:
                 what=f"what waits in {it.path} cannot be read: {it.why_not}",
                 facts=facts,
             )
+        elif it.is_kept:
+            yield Finding(
+                check="pending",
+                level=Level.WARNING,
+                what=f"{it.path} was damaged: what can be read of it is recorded, the rest is not",
+                remedy="remove it when you need nothing more of it",
+                facts=facts,
+            )
         elif it.is_alive:
             yield Finding(
                 check="pending",
