@@ -6,12 +6,14 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import apsw
 import pytest
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import Claimed, Holder, Kind, Page, Side, Stretch
+from rekindle.store.filelock import FileLock
 from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite import SqliteStore
 
@@ -61,6 +63,42 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(StoreTooNew, match=f"has schema {newer}.*upgrade Rekindle"):
         SqliteStore(path)
     assert path.read_bytes() == before
+
+
+def test_a_store_that_a_newer_rekindle_upgrades_meanwhile_is_not_called_damaged(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([said(b"1")])
+        newer = len(MIGRATIONS) + 1
+        with closing(apsw.Connection(str(path))) as db:
+            db.execute(f"alter table stretch add column later text; pragma user_version = {newer}")
+        with pytest.raises(StoreTooNew, match=f"has schema {newer}"):
+            store.write([said(b"2")])
+
+
+def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    holder = Holder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    live = tmp_path / "s.db.live" / holder.token
+    live.parent.mkdir()
+    look = FileLock(live)
+    look.acquire(0)
+    with SqliteStore(path) as store, SqliteStore(path) as other:
+        store.write([said(b"1")])
+
+        def find_it_dead() -> None:
+            live.unlink()
+            look.close()
+
+        ending = Timer(0.05, find_it_dead)
+        ending.start()
+        store.claim("s", holder, takeover=False)
+        ending.join()
+        assert live.exists()
+        another = Holder(token="another", pid=2, host="here")  # noqa: S106 - no password
+        assert other.claim("s", another, takeover=False).holder == holder
 
 
 def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 from rekindle.model import Claimed, Holder
 from rekindle.store.filelock import FileLock
 
+_PATIENCE_WITH_A_LOOK = 1.0
+
 _FIND = "select token, pid, host, is_over from lease where session = ?"
 ALL = "select session, token, pid, host from lease where not is_over"
 _ALL_BY_ID = """
@@ -116,11 +118,16 @@ class Leases:
         self._alive.clear()
 
     def _show_alive(self, token: str) -> None:
-        if token not in self._alive:
+        path = self._path(token)
+        while token not in self._alive:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            lock = FileLock(self._path(token))
-            lock.acquire(0)
-            self._alive[token] = lock
+            lock = FileLock(path)
+            # Others look by its lock whether anybody has it, and remove what nobody has.
+            lock.acquire(_PATIENCE_WITH_A_LOOK)
+            if lock.is_of(path):
+                self._alive[token] = lock
+            else:
+                lock.close()
 
     def _forget(self, token: str) -> None:
         if token in self._alive:

@@ -8,12 +8,12 @@ import errno
 import os
 import re
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
+from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from rekindle.store.filelock import FileLock, is_marked, note_in
 from rekindle.store.migrations import (
     APPLICATION_ID,
@@ -406,7 +406,15 @@ def _tells_of_damage(error: Exception) -> bool:
             return False
 
 
-def in_words(error: Exception, path: Path) -> StoreUnavailable:
+def _schema_now(path: Path) -> int:
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+            return schema_version(db)
+    except apsw.Error:
+        return 0
+
+
+def in_words(error: Exception, path: Path) -> StoreError:
     """Turn what SQLite and the system say into what a person can act on."""
     if is_full(error):
         return StoreUnavailable(f"the disk with the store {path} is full")
@@ -414,6 +422,9 @@ def in_words(error: Exception, path: Path) -> StoreUnavailable:
         # Whoever has written to a store has left its lock.
         words = f"{path} is no store of Rekindle's, or its beginning is damaged"
         return StoreUnavailable(words)
+    if isinstance(error, apsw.SQLError) and (schema := _schema_now(path)) > len(MIGRATIONS):
+        # A newer Rekindle has come by while we had it open.
+        return StoreTooNew(str(path), schema, len(MIGRATIONS))
     if _tells_of_damage(error):
         return StoreDamaged(f"the store {path} is damaged: {error}")
     match error:
