@@ -218,7 +218,7 @@ def test_a_full_disk_behind_stdout_is_told_in_one_line(path: Path) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1
-    assert b"No space left" in done.stderr
+    assert done.stderr == b"rekindle: No space left on device\n"
 
 
 def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         words = f"{error}{TO_BE_SAVED if is_to_be_saved else ''}"
         return _fail(words, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except OSError as error:
-        return _fail(_GONE if _is_for_want_of_folder(error) else error, FAILURE)
+        return _fail(_GONE if _is_for_want_of_folder(error) else _of_system(error), FAILURE)
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
@@ -241,6 +241,14 @@ def _is_for_want_of_folder(error: OSError) -> bool:
     except OSError:
         return True
     return False
+
+
+def _of_system(error: OSError) -> str:
+    """Say what the system says, without its number, which tells nobody anything."""
+    if error.strerror is None:
+        return str(error)
+    where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+    return f"{where}{error.strerror}"
 
 
 def _in_words(error: Exception) -> str:

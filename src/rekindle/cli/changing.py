@@ -11,6 +11,7 @@ from rekindle.errors import (
     SessionDeleted,
     SessionInUse,
     SessionPurged,
+    StoreMissing,
     StoreUnavailable,
     UsageError,
 )
@@ -26,7 +27,7 @@ def open_for_changing(option: str | None) -> Store:
     """Open a store that is there. Raises StoreUnavailable."""
     path = asked_for(option) or usual_path()
     if not is_there(path):
-        raise StoreUnavailable(f"there is no store at {path}")
+        raise StoreMissing(str(path))
     return open_store(path)
 
 

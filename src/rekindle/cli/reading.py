@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rekindle.cli.words import one_line
-from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreUnavailable
+from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreMissing
 from rekindle.model import Page, Session, Standing
 from rekindle.store.base import Store
 from rekindle.store.location import (
@@ -69,7 +69,7 @@ def path_for_reading(option: str | None) -> Path | None:
     """Return where the store is; None where nothing was recorded yet. Raises StoreUnavailable."""
     asked = asked_for(option)
     if asked is not None and not is_there(asked):
-        raise StoreUnavailable(f"there is no store at {asked}")
+        raise StoreMissing(str(asked))
     path = asked or usual_path()
     return path if is_there(path) else None
 

@@ -58,7 +58,10 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"rekindle: {words}", file=sys.stderr)
     program = (behind or command)[0]
     if arguments.command and shutil.which(program) is None:
-        print(f"rekindle: {program} was not found here", file=sys.stderr)
+        print(
+            f"rekindle: {program} was not found here: install it, or give its full path",
+            file=sys.stderr,
+        )
     if arguments.write:
         return _write(editor, agent, path)
     print(f"{editor.title}, in {path}:", file=sys.stderr)

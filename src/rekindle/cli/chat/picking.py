@@ -4,6 +4,8 @@ import os
 
 from msgspec.structs import replace
 
+from rekindle.cli.cells import cut
+from rekindle.cli.terminal import columns
 from rekindle.cli.words import age, agent_name, folder, one_line, title
 from rekindle.errors import RekindleError, StoreError
 from rekindle.model import Page, Session
@@ -20,7 +22,7 @@ def pick(store: Store, page: Page = _ALL) -> Session:
         raise StoreError("no session is recorded yet: `rekindle new -- COMMAND` starts one")
     for number, session in enumerate(sessions, 1):
         where = f"{age(session.updated_us):>6}  {agent_name(session.agent)}  {folder(session)}"
-        print(f"{number}  {where}  {title(session)}")
+        print(cut(f"{number}  {where}  {title(session)}", columns()))
     while True:
         try:
             answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
