@@ -46,15 +46,15 @@ COMMANDS = {
     "fork": "make a session that begins with another's record",
     "export": "write a session as a document, or for another machine",
     "import": "take in what other tools have, or what was exported",
-    "relocate": "tell where a moved project is now",
+    "relocate": "say where a moved project is now",
     "delete": "delete sessions, for 30 days or for good",
     "undelete": "bring deleted sessions back",
     "prune": "delete old sessions",
     "stats": "sessions, turns, agents, size and growth",
     "compact": "give unused space back to the disk",
-    "reindex": "make the index for searching anew",
-    "check": "check whether an agent keeps the protocol's rules of sessions",
-    "doctor": "look whether all is well, and repair what can be",
+    "reindex": "rebuild the index for searching",
+    "check": "check whether an agent keeps the protocol's rules for sessions",
+    "doctor": "see whether all is well, and repair what can be",
     "setup": "put Rekindle into an editor's configuration",
     "completion": "let a shell complete commands, options and sessions",
     "example-agent": "a small ACP agent without a model, for trying things out",
@@ -258,7 +258,7 @@ def _in_words(error: Exception) -> str:
         trace = trace.tb_next
     where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
     return (
-        f"a mistake in Rekindle: {type(error).__name__}: {error}{where}; "
+        f"a bug in Rekindle: {type(error).__name__}: {error}{where}; "
         f"please report it, best with what {_DEBUG}=1 shows"
     )
 
