@@ -482,16 +482,6 @@ def test_editors_are_looked_at(home: Path, tmp_path: Path) -> None:
     assert f"start {tmp_path}/gone/rekindle, which is not there" in found["editor"]["what"]
 
 
-def test_an_agent_that_is_called_rekindle_is_no_command(home: Path, tmp_path: Path) -> None:
-    file = home / ".config/zed/settings.json"
-    file.parent.mkdir(parents=True)
-    command = {"command": f"{tmp_path}/gone/rekindle", "args": ["run", "--", "x"]}
-    file.write_text(json.dumps({"agent_servers": {"rekindle": command}}), encoding="utf-8")
-    findings = json.loads(run(home, "--json").stdout)["findings"]
-    (editor,) = [it for it in findings if it["check"] == "editor"]
-    assert editor["facts"]["command"] == command["command"]
-
-
 @pytest.mark.parametrize("columns", [40, 80])
 def test_on_a_terminal_no_word_is_broken(path: Path, columns: int) -> None:
     path.chmod(0o644)

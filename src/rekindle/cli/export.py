@@ -1,7 +1,7 @@
 """Write a session as a document for people or programs, or as a bundle for another machine.
 
 What looks like a key or a token is masked in markdown, html and json. A bundle, and acp, are the
-record itself: look whom you give them to.
+record itself: mind whom you give them to.
 
 example:
   rekindle export 3f2a --format html -o talk.html

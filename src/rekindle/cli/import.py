@@ -1,8 +1,8 @@
 """Take in what other tools have on record, or sessions that `rekindle export` has written.
 
 FILE is the name of a tool, or all, for what it has on this machine; or a file or a folder of its
-sessions; or a bundle, which may be - for stdin. Nothing is changed there. Twice is once; a session
-that grew is extended; one that went on here stays, and what is new there is kept as a fork.
+sessions; or a bundle, which may be - for stdin. What it reads is never changed. Importing twice
+changes nothing; a session that grew is extended; if it went on both here and there, both are kept.
 
 example:
   rekindle import all --dry-run

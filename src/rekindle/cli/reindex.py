@@ -1,4 +1,4 @@
-"""Make the index that `rekindle search` uses anew, from the store. Nothing is lost by it.
+"""Rebuild the index that `rekindle search` uses, from the store. Nothing is lost by it.
 
 example:
   rekindle reindex

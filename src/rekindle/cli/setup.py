@@ -1,7 +1,7 @@
 """Print what tells an editor to start an agent behind Rekindle, or write it into its file.
 
-Nothing is written without --write. Then the file keeps its comments and all else that is in it,
-and what it was before is kept beside it.
+Nothing is written without --write. Then comments and everything else in the file stay, and a
+backup is kept beside it.
 
 example:
   rekindle setup zed -- opencode acp
