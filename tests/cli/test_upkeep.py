@@ -404,7 +404,7 @@ NEEDS_SESSION = {
 @pytest.mark.parametrize("command", NEEDS_SESSION)
 def test_an_id_that_means_no_one_session_is_an_error(cli: Cli, command: str) -> None:
     for given, complaint in (
-        ("nobody", "no session 'nobody' in this store: `rekindle list` shows them"),
+        ("nobody", "no session 'nobody' in this store: `rekindle list"),
         ("ses_", "'ses_' fits 5 sessions (ses_0, ses_100, ses_400, …): give more of the id"),
         ("", "no session '' in this store"),
     ):
