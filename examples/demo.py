@@ -236,6 +236,8 @@ def tell(screen: Screen, home: Path) -> None:
     screen.line()
     screen.line("Put Rekindle before your agent, where your editor is told how to start it:")
     screen.line("rekindle run -- your-agent", "bold green", mark="    ")
+    screen.line("For Zed, JetBrains, Neovim or Emacs, this prints what to write, with full paths:")
+    screen.line(".venv/bin/rekindle setup zed -- your-agent", "bold green", mark="    ")
     store = str(locate(None)).replace(str(Path.home()), "~", 1)
     screen.line(f"Sessions are then kept in {store}")
 

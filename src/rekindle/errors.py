@@ -17,6 +17,7 @@ RekindleError
 │   └── SessionClosed       the session is not open here any more
 └── StoreError              the store could not do what it was asked to do
     ├── StoreUnavailable    not now: locked, full, unwritable, gone; later it may work
+    │   ├── StoreMissing    there is none yet, or it is elsewhere
     │   └── StoreDamaged    what is in the file makes no sense; waiting does not help
     │       └── IndexDamaged    in the index beside it, that is; it can be made anew
     ├── StoreTooNew         written by a newer Rekindle; left untouched
@@ -166,6 +167,15 @@ class StoreError(RekindleError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be used now; trying again later may work."""
+
+
+class StoreMissing(StoreUnavailable):
+    """There is nothing where the store should be."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"there is no store at {path}: nothing was recorded there yet, or --store names another"
+        )
 
 
 class StoreDamaged(StoreUnavailable):

@@ -175,7 +175,9 @@ def test_a_moved_project_takes_all_of_its_sessions_along(path: Path, tmp_path: P
 @pytest.mark.parametrize("command", ["delete", "undelete"])
 def test_what_is_not_there_is_said_to_be(tmp_path: Path, path: Path, command: str) -> None:
     code, _, complaint = cli(command, tmp_path / "none.db", "x")
-    assert (code, complaint) == (1, f"rekindle: there is no store at {tmp_path}/none.db\n")
+    why = "nothing was recorded there yet, or --store names another"
+    assert (code, complaint) == (1, f"rekindle: there is no store at {tmp_path}/none.db: {why}\n")
     code, _, complaint = cli(command, path, "nobody")
     assert code == 1
-    assert complaint.startswith("rekindle: no session 'nobody' in this store")
+    listing = "`rekindle list --deleted`" if command == "undelete" else "`rekindle list`"
+    assert complaint.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")

@@ -235,10 +235,12 @@ def test_only_the_last_turns_are_shown_before_the_chat(store: Path, folder: Path
 def test_without_a_session_one_is_picked(store: Path, folder: Path) -> None:
     for words in ("first", "second"):
         record(store, folder, f"The {words} one")
+    record(store, folder, "A long one, " * 20)
     with Terminal("resume", "--store", store, cwd=folder) as terminal:
-        terminal.wait_for("Which one, 1 to 2? [1]")
+        terminal.wait_for("Which one, 1 to 3? [1]")
+        assert len(terminal.shown.splitlines()) == 4
         assert terminal.shown.index("second") < terminal.shown.index("first")
-        terminal.enter("2")
+        terminal.enter("3")
         terminal.wait_for(f"The first one. That makes 1 message so far.\n\n{PROMPT}")
         terminal.type(CTRL_D)
         assert terminal.end() == 0

@@ -326,7 +326,7 @@ def test_a_mistake_of_ours_is_told_in_one_line(environ: dict[str, str]) -> None:
         "from rekindle.cli import main; sys.exit(main(['list']))"
     )
     for variables, code, first in (
-        ({}, 70, "rekindle: a mistake"),
+        ({}, 70, "rekindle: a bug"),
         ({"REKINDLE_DEBUG": "1"}, 1, "Tra"),
     ):
         done = subprocess.run(

@@ -49,7 +49,7 @@ def cli(
         cwd=cwd,
     )
     assert "Traceback" not in done.stderr
-    assert "a mistake in Rekindle" not in done.stderr
+    assert "a bug in Rekindle" not in done.stderr
     return done
 
 

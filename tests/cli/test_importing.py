@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 from strangers import as_stranger
+from terminal import Terminal
 
 from acp import PATIENCE, REKINDLE
 from claude_files import CWD, SESSION, ClaudeFile, everything
-from rekindle.cli import main
+from rekindle.cli import importing, main
 from rekindle.cli.importing import rest
 from rekindle.cli.reading import short_id
 from rekindle.model import Holder, Opened, Page
@@ -82,10 +83,10 @@ def test_what_is_passed_over_is_told(home: Path) -> None:
     assert code == 0
     assert said.splitlines() == [
         "Claude Code: 2 sessions and 1 of sub-agents: 3 new",
-        "  passed over: 1 of this: a line is no JSON",
-        "  passed over: 1 of this: a record of unknown type: from-the-future",
-        "  passed over: 1 of this: an output that was in a file of its own is gone",
-        "  passed over: 1 of this: the last line is cut off",
+        "  skipped: a line is no JSON",
+        "  skipped: a record of unknown type: from-the-future",
+        "  skipped: an output that was in a file of its own is gone",
+        "  skipped: the last line is cut off",
     ]
 
 
@@ -132,6 +133,9 @@ def test_what_nobody_knows_is_refused(home: Path) -> None:
     assert said.startswith("rekindle: x.jsonl: it is no bundle, and no session of claude")
     (home / "empty").mkdir()
     assert cli(home, "empty")[2] == "rekindle: empty: there is nothing in it that can be imported\n"
+    SqliteStore(home / "other.db").close()
+    words = "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
+    assert cli(home, "other.db")[::2] == (1, f"rekindle: other.db: {words}\n")
     words = "there is no such file, and no tool of that name: give claude, codex, opencode"
     for name in ("nowhere", "Claude"):
         assert cli(home, name)[::2] == (1, f"rekindle: {name}: {words} or gemini, or all\n")
@@ -143,6 +147,30 @@ def test_a_tool_that_is_not_here_is_named_with_where_it_would_be(tmp_path: Path)
     assert code == 1
     assert f"Claude Code has no sessions here: there is no folder {tmp_path}/.claude" in said
     assert cli(tmp_path, "all")[::2] == (0, "rekindle: none of the tools has sessions here\n")
+
+
+def test_who_interrupts_is_told_that_nothing_was_in_vain(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "_take", interrupt)
+    path = home / ".claude"
+    assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
+    assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_on_a_terminal_a_session_takes_one_line(home: Path, columns: int) -> None:
+    it = ClaudeFile()
+    it.user("A long question, with many words. " * 10)
+    it.write(home)
+    with Terminal(
+        "import", "--store", home / "s.db", home / ".claude", columns=columns
+    ) as terminal:
+        assert terminal.end() == 0
+    assert max(map(len, terminal.shown.splitlines())) <= columns
 
 
 @pytest.mark.parametrize(

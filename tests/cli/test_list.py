@@ -117,6 +117,16 @@ def test_a_table_says_that_there_are_more(path: Path) -> None:
     assert "shows more" not in show("list", "--store", path, "--limit", "6")
 
 
+def test_a_screen_has_fifty_and_programs_get_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id=f"s{n}", at_us=n, cwd="/p") for n in range(60)])
+    shown = STYLE.sub("", show("list", "--store", path)).splitlines()
+    assert shown[-1] == "the last 50: --limit N shows more"
+    assert len(run("list", "--store", path).stdout.splitlines()) == 60
+    assert len(json.loads(run("list", "--store", path, "--json").stdout)) == 60
+
+
 def test_here_is_the_project_around_the_current_folder(tmp_path: Path) -> None:
     path, home, project = tmp_path / "s.db", tmp_path / "home", tmp_path / "home" / "project"
     inner, beside = project / "a" / "b", tmp_path / "home" / "project-2"
@@ -208,7 +218,7 @@ def test_a_full_disk_behind_stdout_is_told_in_one_line(path: Path) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1
-    assert b"No space left" in done.stderr
+    assert done.stderr == b"rekindle: No space left on device\n"
 
 
 def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_before_anything_is_recorded_there_are_no_sessions(tmp_path: Path) -> No
 def test_a_store_that_is_not_where_the_user_says_is_an_error(tmp_path: Path) -> None:
     done = cli("list", "--store", tmp_path / "none.db")
     assert done.returncode == 1
-    assert done.stderr == f"rekindle: there is no store at {tmp_path / 'none.db'}\n"
+    assert done.stderr.startswith(f"rekindle: there is no store at {tmp_path / 'none.db'}: ")
 
 
 @pytest.mark.parametrize("prefix", ["", "sqlite:///"])

@@ -404,7 +404,7 @@ NEEDS_SESSION = {
 @pytest.mark.parametrize("command", NEEDS_SESSION)
 def test_an_id_that_means_no_one_session_is_an_error(cli: Cli, command: str) -> None:
     for given, complaint in (
-        ("nobody", "no session 'nobody' in this store: `rekindle list` shows them"),
+        ("nobody", "no session 'nobody' in this store: `rekindle list"),
         ("ses_", "'ses_' fits 5 sessions (ses_0, ses_100, ses_400, …): give more of the id"),
         ("", "no session '' in this store"),
     ):
@@ -426,7 +426,8 @@ def test_a_store_that_is_not_there_or_no_store_is_said_to_be(tmp_path: Path, com
     rest = ["ses", *NEEDS_SESSION[name]] if name in NEEDS_SESSION else []
     none = tmp_path / "none.db"
     done = run(name, "--store", none, *options, *rest)
-    assert (done.returncode, done.stderr) == (1, f"rekindle: there is no store at {none}\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"rekindle: there is no store at {none}: ")
     assert not none.exists()
     none.write_bytes(b"garbage" * 1000)
     done = run(name, "--store", none, *options, *rest)

@@ -368,6 +368,22 @@ def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
     assert store.session(SESSION).deleted_us is None
 
 
+def test_what_was_purged_and_is_wanted_again_is_the_tools_as_before(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    first = store.session(SESSION)
+    agent = AgentIdentity(name="other", command=("other",))
+    opened = Opened(session_id=SESSION, at_us=NOW, agent_session_id="theirs", agent=agent)
+    store.write([opened, Deleted(session_id=SESSION, at_us=NOW)])
+    store.purge(SESSION)
+    assert Run(store, tmp_path / ".claude", undelete=True).hows == [How.NEW]
+    session = store.session(SESSION)
+    assert (session.agent, session.agent_session_id) == (first.agent, SESSION)
+    assert (session.cwd, session.turns) == (first.cwd, first.turns)
+
+
 def test_a_session_in_use_is_not_changed_under_its_user(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:

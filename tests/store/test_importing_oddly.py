@@ -154,7 +154,7 @@ def test_a_mistake_of_an_importer_keeps_no_other_session_out(
     gatherer = Gatherer(replace(TOOL, read=read), Wanted())
     report = Report(tool="claude")
     assert gatherer.take(found, Importer(store, HOLDER), report, NOW, lambda _: None) == []
-    assert report.failed == {str(path): "a mistake in Rekindle: KeyError: 'odd'"}
+    assert report.failed == {str(path): "a bug in Rekindle: KeyError: 'odd'"}
     # It is tried again, but not at once.
     assert gatherer.look(path, report, NOW + 1) == []
     assert gatherer.look(path, report, NOW + 60_000_000) == [found]

@@ -46,15 +46,15 @@ COMMANDS = {
     "fork": "make a session that begins with another's record",
     "export": "write a session as a document, or for another machine",
     "import": "take in what other tools have, or what was exported",
-    "relocate": "tell where a moved project is now",
+    "relocate": "say where a moved project is now",
     "delete": "delete sessions, for 30 days or for good",
     "undelete": "bring deleted sessions back",
     "prune": "delete old sessions",
     "stats": "sessions, turns, agents, size and growth",
     "compact": "give unused space back to the disk",
-    "reindex": "make the index for searching anew",
-    "check": "check whether an agent keeps the protocol's rules of sessions",
-    "doctor": "look whether all is well, and repair what can be",
+    "reindex": "rebuild the index for searching",
+    "check": "check whether an agent keeps the protocol's rules for sessions",
+    "doctor": "see whether all is well, and repair what can be",
     "setup": "put Rekindle into an editor's configuration",
     "completion": "let a shell complete commands, options and sessions",
     "example-agent": "a small ACP agent without a model, for trying things out",
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         words = f"{error}{TO_BE_SAVED if is_to_be_saved else ''}"
         return _fail(words, error.exit_code if isinstance(error, AgentNotStarted) else FAILURE)
     except OSError as error:
-        return _fail(_GONE if _is_for_want_of_folder(error) else error, FAILURE)
+        return _fail(_GONE if _is_for_want_of_folder(error) else _of_system(error), FAILURE)
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
@@ -243,6 +243,14 @@ def _is_for_want_of_folder(error: OSError) -> bool:
     return False
 
 
+def _of_system(error: OSError) -> str:
+    """Say what the system says, without its number, which tells nobody anything."""
+    if error.strerror is None:
+        return str(error)
+    where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+    return f"{where}{error.strerror}"
+
+
 def _in_words(error: Exception) -> str:
     """Say of a mistake of ours what whoever repairs it has to know."""
     trace = error.__traceback__
@@ -250,7 +258,7 @@ def _in_words(error: Exception) -> str:
         trace = trace.tb_next
     where = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
     return (
-        f"a mistake in Rekindle: {type(error).__name__}: {error}{where}; "
+        f"a bug in Rekindle: {type(error).__name__}: {error}{where}; "
         f"please report it, best with what {_DEBUG}=1 shows"
     )
 

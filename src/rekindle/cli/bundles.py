@@ -12,8 +12,10 @@ from stat import S_ISREG
 from typing import Any
 from uuid import uuid4
 
+from rekindle.cli.cells import cut, width
 from rekindle.cli.changing import now_us
 from rekindle.cli.progress import Bar
+from rekindle.cli.terminal import columns
 from rekindle.cli.words import one_line, print_json, printable
 from rekindle.errors import BadBundle, SessionInUse, UsageError
 from rekindle.export.bundle import SessionLine
@@ -24,6 +26,7 @@ from rekindle.store.spool import Spool
 
 STDIN = "-"
 
+_SHORTEST_TITLE = 8
 _SIGNS = (b"\x1f\x8b", b'{"rekindle"')
 NOTES = {
     How.BRANCHED: "both copies went on; the one that came is a fork",
@@ -130,5 +133,7 @@ def tell(merged: Merged, title: str) -> None:
     if not sys.stdout.isatty():
         print("\t".join((merged.how, shown_id, str(merged.entries), words)))
         return
-    note = NOTES.get(merged.how)
-    print(f"{merged.how:9} {shown_id}: {words}{f' ({note})' if note else ''}")
+    note = f" ({NOTES[merged.how]})" if merged.how in NOTES else ""
+    head = f"{merged.how:9} {shown_id}: "
+    room = columns() - width(head) - width(note)
+    print(f"{head}{cut(words, max(room, _SHORTEST_TITLE))}{note}")

@@ -2,10 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from rekindle.cli.progress import Bar
 from rekindle.cli.words import one_line, printable, several, title
@@ -13,23 +11,23 @@ from rekindle.errors import (
     SessionDeleted,
     SessionInUse,
     SessionPurged,
+    StoreMissing,
     StoreUnavailable,
     UsageError,
 )
-from rekindle.model import Change, Opened, Page, Session, Titled, TitleSource
+from rekindle.model import Change, Opened, Session, Titled, TitleSource
 from rekindle.store.base import Store
 from rekindle.store.location import asked_for, is_there, open_store, pending_files, usual_path
 
 _LONGEST_TITLE = 500
 _PATIENCE = 2.0
-_SESSIONS_A_PAGE = 500
 
 
 def open_for_changing(option: str | None) -> Store:
     """Open a store that is there. Raises StoreUnavailable."""
     path = asked_for(option) or usual_path()
     if not is_there(path):
-        raise StoreUnavailable(f"there is no store at {path}")
+        raise StoreMissing(str(path))
     return open_store(path)
 
 
@@ -54,14 +52,6 @@ def find_there(store: Store, named: Sequence[str]) -> list[Session]:
         if session.deleted_us is not None:
             raise SessionDeleted(one_line(session.id))
     return sessions
-
-
-def every(store: Store, page: Page) -> Iterator[Session]:
-    """Yield all sessions that a page chooses, the last used first, however many they are."""
-    page = replace(page, limit=_SESSIONS_A_PAGE)
-    while sessions := store.sessions(page):
-        yield from sessions
-        page = replace(page, before=(sessions[-1].updated_us, sessions[-1].id))
 
 
 def apply(store: Store, changes: Sequence[Change]) -> None:

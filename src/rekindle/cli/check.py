@@ -1,4 +1,4 @@
-"""Check whether an ACP agent keeps the protocol's rules of sessions, and say where it does not.
+"""Check whether an ACP agent keeps the protocol's rules for sessions, and say where it does not.
 
 It starts the agent several times, kills it, and works in a temporary folder. A turn is had with
 --prompt; what needs one is skipped where the agent cannot run any.

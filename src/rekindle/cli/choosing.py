@@ -2,17 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
 
 from rekindle.cli.arguments import some_text
 from rekindle.cli.project import spellings
-from rekindle.cli.reading import find_left, short_id
+from rekindle.cli.reading import every, find_left, short_id
 from rekindle.cli.words import folder, one_line, title
 from rekindle.errors import StoreError, UsageError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 
-_SESSIONS_A_PAGE = 500
 _MOST_TOLD = 10
 
 
@@ -57,7 +55,8 @@ def last_used(store: Store) -> Session:
 def by_title(store: Store, words: str) -> Session:
     """Return the one session whose title has these words in it. Raises StoreError."""
     wanted = words.casefold()
-    found = [it for it in _all(store) if it.title and wanted in it.title.casefold()]
+    sessions = every(store, Page(with_archived=True))
+    found = [it for it in sessions if it.title and wanted in it.title.casefold()]
     if not found:
         raise StoreError(f"no session's title has {words!r} in it: `rekindle list` shows them")
     if len(found) > 1:
@@ -71,10 +70,3 @@ def _several(store: Store, words: str, found: list[Session]) -> str:
         lines.append(f"  … and {len(found) - _MOST_TOLD} more")
     what = f"{len(found)} titles have {one_line(words)!r} in them: give more of it, or an id"
     return "\n".join([what, *lines])
-
-
-def _all(store: Store) -> Iterator[Session]:
-    before: tuple[int, str] | None = None
-    while page := store.sessions(Page(limit=_SESSIONS_A_PAGE, before=before, with_archived=True)):
-        yield from page
-        before = (page[-1].updated_us, page[-1].id)

@@ -1,4 +1,4 @@
-"""Look whether all is well: the store, who uses it, the agents seen, what editors are told.
+"""See whether all is well: the store, who uses it, the agents seen, what editors are told.
 
 Ends with 1 if there is a problem, and with 0 if there is none; a warning is none.
 

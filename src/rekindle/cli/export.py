@@ -1,7 +1,7 @@
 """Write a session as a document for people or programs, or as a bundle for another machine.
 
 What looks like a key or a token is masked in markdown, html and json. A bundle, and acp, are the
-record itself: look whom you give them to.
+record itself: mind whom you give them to.
 
 example:
   rekindle export 3f2a --format html -o talk.html
@@ -19,6 +19,7 @@ from rekindle.cli.output import is_stdout, opened
 from rekindle.cli.progress import Bar
 from rekindle.cli.reading import (
     add_store_option,
+    every,
     find_left,
     note_if_deleted,
     open_for_reading,
@@ -32,7 +33,6 @@ from rekindle.model import Entry, Page, Session
 from rekindle.store.base import Store
 
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
-_SESSIONS_A_PAGE = 500
 _BYTES_A_WRITE = 128 * 1024
 
 
@@ -100,14 +100,7 @@ def _ids_of(store: Store, named: list[str]) -> list[str]:
 
 
 def _ids_of_all(store: Store) -> list[str]:
-    ids: list[str] = []
-    before: tuple[int, str] | None = None
-    while page := store.sessions(
-        Page(limit=_SESSIONS_A_PAGE, before=before, with_archived=True, with_strays=True)
-    ):
-        ids += [session.id for session in page]
-        before = (page[-1].updated_us, page[-1].id)
-    return ids
+    return [it.id for it in every(store, Page(with_archived=True, with_strays=True))]
 
 
 def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> None:

@@ -1,8 +1,8 @@
 """Take in what other tools have on record, or sessions that `rekindle export` has written.
 
 FILE is the name of a tool, or all, for what it has on this machine; or a file or a folder of its
-sessions; or a bundle, which may be - for stdin. Nothing is changed there. Twice is once; a session
-that grew is extended; one that went on here stays, and what is new there is kept as a fork.
+sessions; or a bundle, which may be - for stdin. What it reads is never changed. Importing twice
+changes nothing; a session that grew is extended; if it went on both here and there, both are kept.
 
 example:
   rekindle import all --dry-run
@@ -26,6 +26,7 @@ _ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
+    parser.usage = f"rekindle import ({' | '.join(NAMES)} | {ALL} | FILE | -) [OPTIONS]"
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
     parser.add_argument(
@@ -59,10 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
         names = _tools_that_know(path)
         if names:
             return _take_tools(arguments, names, path)
-        words = "there is nothing in it that can be imported"
-        if not path.is_dir():
-            words = f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
-        raise NothingToImport(f"{one_line(source)}: {words}")
+        raise NothingToImport(f"{one_line(source)}: {_why_not(path)}")
     if arguments.watch or arguments.dry_run or arguments.cwd or arguments.since:
         raise UsageError("--cwd, --since, --dry-run and --watch are for sessions of other tools")
     return take_bundle(arguments)
@@ -75,6 +73,16 @@ def _is_bundle(path: Path) -> bool:
         tools = f", and no tool of that name: give {_ANY_TOOL}, or {ALL}"
         words = f"there is no such file{tools if path.parent == Path() else ''}"
         raise NothingToImport(f"{one_line(str(path))}: {words}") from error
+
+
+def _why_not(path: Path) -> str:
+    from rekindle.store.examining import is_store
+
+    if path.is_dir():
+        return "there is nothing in it that can be imported"
+    if is_store(path):
+        return "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
+    return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
 
 
 def _tools_that_know(path: Path) -> tuple[str, ...]:

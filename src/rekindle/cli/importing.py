@@ -31,6 +31,7 @@ _TICK = 1.0
 _SHARE_OF_TIME = 20
 _LONGEST_REST = 60.0
 _MOST_SHOWN = 20
+_INTERRUPTED = "interrupted: what was imported stays, and the next import goes on"
 _COUNTED = {
     How.NEW: "new",
     How.EXTENDED: "updated",
@@ -79,7 +80,11 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
         for source in sources:
             source.gatherer.remember(store, undelete=arguments.undelete)
         look = _look(sources)
-        taken = _take(look, store, arguments)
+        try:
+            taken = _take(look, store, arguments)
+        except KeyboardInterrupt:
+            print(f"rekindle: {_INTERRUPTED}", file=sys.stderr)
+            raise
     _tell(arguments, look.reports, taken)
     if arguments.watch:
         _watch(sources, arguments, _failed(look))
@@ -177,7 +182,8 @@ def _summarise(report: Report, *, is_dry: bool) -> None:
     would = " (nothing was changed)" if is_dry else ""
     print(f"{title}: {found}{children}{became}{would}", file=sys.stderr)
     for reason, count in sorted(report.skipped.items(), key=lambda it: (-it[1], it[0])):
-        print(f"  passed over: {count:,} of this: {one_line(reason)}", file=sys.stderr)
+        times = f" ({count:,} times)" if count > 1 else ""
+        print(f"  skipped: {one_line(reason)}{times}", file=sys.stderr)
     _tell_failed(report.failed)
 
 

@@ -21,6 +21,7 @@ from rekindle.model import Page, Session, Standing
 from rekindle.store.base import Store
 
 _MOST = 1_000_000
+_MOST_ON_A_SCREEN = 50
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument(
-        "--limit", type=int, default=50, metavar="N", help="at most N (default: %(default)d)"
+        "--limit",
+        type=int,
+        metavar="N",
+        help=f"at most N (default: {_MOST_ON_A_SCREEN} on a terminal, else all)",
     )
     parser.add_argument(
         "--all", action="store_true", help="also those that are archived, and those of sub-agents"
@@ -51,12 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the sessions."""
-    if not 1 <= arguments.limit <= _MOST:
-        raise UsageError(f"--limit must be from 1 to {_MOST}")
+    limit = _limit(arguments)
     with open_for_reading(arguments.store) as store:
         # One more than is shown tells whether there are more.
-        found = store.sessions(_page(arguments))
-        sessions = [it for it in found[: arguments.limit] if not it.is_purged]
+        found = store.sessions(_page(arguments, limit + 1))
+        sessions = [it for it in found[:limit] if not it.is_purged]
         standings = stand(store, sessions)
         if arguments.json:
             from rekindle.export.describing import describe
@@ -66,20 +69,29 @@ def main(arguments: argparse.Namespace) -> int:
             print("rekindle: no sessions", file=sys.stderr)
         elif is_terminal():
             _print_table(store, sessions, standings)
-            if len(found) > arguments.limit:
-                print(paint(f"the last {arguments.limit}: --limit N shows more", "dim"))
+            if len(found) > limit:
+                print(paint(f"the last {limit}: --limit N shows more", "dim"))
         else:
             for session in sessions:
                 print("\t".join(_row(session, standings[session.id])))
     return 0
 
 
-def _page(arguments: argparse.Namespace) -> Page:
+def _limit(arguments: argparse.Namespace) -> int:
+    """Return how many are wanted. Programs get all: they are not told that there are more."""
+    if arguments.limit is None:
+        return _MOST_ON_A_SCREEN if is_terminal() and not arguments.json else _MOST
+    if not 1 <= arguments.limit <= _MOST:
+        raise UsageError(f"--limit must be from 1 to {_MOST}")
+    return arguments.limit
+
+
+def _page(arguments: argparse.Namespace, limit: int) -> Page:
     return Page(
         folders=spellings(arguments.cwd) if arguments.cwd else (),
         under=folders_of_project() if arguments.here else (),
         agent=arguments.agent,
-        limit=arguments.limit + 1,
+        limit=limit,
         archived=arguments.archived,
         with_archived=arguments.all or arguments.deleted,
         deleted=arguments.deleted,

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from rekindle.cli.arguments import count, duration
 from rekindle.cli.asking import confirm
-from rekindle.cli.changing import apply, every, now_us, open_for_changing, overwrite
+from rekindle.cli.changing import apply, now_us, open_for_changing, overwrite
 from rekindle.cli.progress import shown
 from rekindle.cli.project import folders_of_project
-from rekindle.cli.reading import add_store_option, short_id
+from rekindle.cli.reading import add_store_option, every, short_id
 from rekindle.cli.terminal import is_terminal
 from rekindle.cli.words import agent_name, one_line, several, size, title
 from rekindle.core.times import iso

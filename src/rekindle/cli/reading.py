@@ -4,12 +4,15 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rekindle.cli.words import one_line
-from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreUnavailable
-from rekindle.model import Session, Standing
+from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreMissing
+from rekindle.model import Page, Session, Standing
 from rekindle.store.base import Store
 from rekindle.store.location import (
     ADDRESS,
@@ -20,6 +23,7 @@ from rekindle.store.location import (
     usual_path,
 )
 
+_SESSIONS_A_PAGE = 500
 _SHORTEST_ID = 8
 _STEP = 3
 _TOLD_FOR = 7 * 24 * 3600
@@ -65,7 +69,7 @@ def path_for_reading(option: str | None) -> Path | None:
     """Return where the store is; None where nothing was recorded yet. Raises StoreUnavailable."""
     asked = asked_for(option)
     if asked is not None and not is_there(asked):
-        raise StoreUnavailable(f"there is no store at {asked}")
+        raise StoreMissing(str(asked))
     path = asked or usual_path()
     return path if is_there(path) else None
 
@@ -96,6 +100,14 @@ def _note_if_something_waits(path: Path) -> None:
                 " `rekindle doctor --fix` records it",
                 file=sys.stderr,
             )
+
+
+def every(store: Store, page: Page) -> Iterator[Session]:
+    """Yield all sessions that a page chooses, the last used first, however many they are."""
+    page = replace(page, limit=_SESSIONS_A_PAGE)
+    while sessions := store.sessions(page):
+        yield from sessions
+        page = replace(page, before=(sessions[-1].updated_us, sessions[-1].id))
 
 
 def find_left(store: Store, named: str) -> Session:

@@ -1,4 +1,4 @@
-"""Make the index that `rekindle search` uses anew, from the store. Nothing is lost by it.
+"""Rebuild the index that `rekindle search` uses, from the store. Nothing is lost by it.
 
 example:
   rekindle reindex
@@ -7,7 +7,7 @@ example:
 import argparse
 
 from rekindle.cli.reading import add_store_option, open_for_reading, path_for_reading
-from rekindle.errors import StoreUnavailable
+from rekindle.errors import StoreMissing
 from rekindle.store.location import usual_path
 
 
@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     path = path_for_reading(arguments.store)
     if path is None:
-        raise StoreUnavailable(f"there is no store at {usual_path()}")
+        raise StoreMissing(str(usual_path()))
     with open_for_reading(arguments.store) as store, Index(path, anew=True) as index:
         shown(bring_up_to_date(index, store))
         passages, sessions = index.counts()

@@ -14,13 +14,12 @@ from pathlib import Path, PurePath
 from rekindle.cli.changing import (
     apply,
     check_not_in_use,
-    every,
     find_there,
     now_us,
     open_for_changing,
 )
 from rekindle.cli.project import absolute
-from rekindle.cli.reading import add_store_option
+from rekindle.cli.reading import add_store_option, every
 from rekindle.cli.words import one_line
 from rekindle.errors import UsageError
 from rekindle.model import Opened, Page, Session

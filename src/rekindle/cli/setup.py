@@ -1,7 +1,7 @@
 """Print what tells an editor to start an agent behind Rekindle, or write it into its file.
 
-Nothing is written without --write. Then the file keeps its comments and all else that is in it,
-and what it was before is kept beside it.
+Nothing is written without --write. Then comments and everything else in the file stay, and a
+backup is kept beside it.
 
 example:
   rekindle setup zed -- opencode acp
@@ -58,7 +58,10 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"rekindle: {words}", file=sys.stderr)
     program = (behind or command)[0]
     if arguments.command and shutil.which(program) is None:
-        print(f"rekindle: {program} was not found here", file=sys.stderr)
+        print(
+            f"rekindle: {program} was not found here: install it, or give its full path",
+            file=sys.stderr,
+        )
     if arguments.write:
         return _write(editor, agent, path)
     print(f"{editor.title}, in {path}:", file=sys.stderr)

@@ -1,12 +1,12 @@
 """Show a session: what was said, done and planned, turn by turn.
 
 Thoughts and tool calls are folded to a line, below which are the changes of files; --thoughts and
---tools unfold them. Longer than the screen, it is shown by $PAGER. To a pipe it is plain text,
+--tools unfold them. What is longer than the screen goes to $PAGER. In a pipe it is plain text,
 without colours.
 
 example:
   rekindle show 3cc4cc56
-  rekindle show 3cc4cc56 --last --tools    # the last turn, with what its tools brought
+  rekindle show 3cc4cc56 --last --tools    # the last turn, with the output of its tools
   rekindle show --last --follow            # the last used session, as it happens
 """
 

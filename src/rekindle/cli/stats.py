@@ -1,4 +1,4 @@
-"""Tell how many sessions, turns and agents there are, how large the store is, and how it grows.
+"""Say how many sessions, turns and agents there are, how large the store is, and how it grows.
 
 Weeks begin on Monday, in UTC, and count the sessions that were begun in them.
 

@@ -9,8 +9,9 @@ import argparse
 from rekindle.cli.changing import apply, find_all, now_us, open_for_changing, tell
 from rekindle.cli.reading import add_sessions, add_store_option
 from rekindle.cli.words import one_line
-from rekindle.errors import SessionPurged
-from rekindle.model import Opened
+from rekindle.errors import SessionNotFound, SessionPurged, StoreError
+from rekindle.model import Opened, Session
+from rekindle.store.base import Store
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Bring the sessions back."""
     with open_for_changing(arguments.store) as store:
-        sessions = find_all(store, arguments.sessions)
+        sessions = _found(store, arguments.sessions)
         for session in sessions:
             if session.is_purged:
                 raise SessionPurged(one_line(session.id))
@@ -30,3 +31,11 @@ def main(arguments: argparse.Namespace) -> int:
         apply(store, [Opened(session_id=session.id, at_us=at_us) for session in sessions])
     tell("here again:", sessions)
     return 0
+
+
+def _found(store: Store, named: list[str]) -> list[Session]:
+    try:
+        return find_all(store, named)
+    except SessionNotFound as error:
+        where = "`rekindle list --deleted` shows those that can be brought back"
+        raise StoreError(f"no session {error.session_id!r} in this store: {where}") from error

@@ -50,17 +50,6 @@ _MARK = slice(68, 72)
 _MOST_COMPLAINTS = 10
 _STEPS_BETWEEN_LOOKS = 100_000
 
-# From one session's first entry to the next one's: no entry in between is read.
-_KEYS_OF_ENTRIES = """
-    with recursive found (key) as (
-        select (select place >> 32 from stretch order by place limit 1)
-        union all
-        select (select place >> 32 from stretch where place >= (key + 1) << 32
-                order by place limit 1)
-        from found where key is not null
-    )
-    select key from found where key is not null and key not in (select key from session)
-"""
 _LEASES = """
     select id, token, pid, host from lease left join session on key = session
     where not is_over order by pid, id
@@ -160,7 +149,7 @@ class Examination:
 
     def entries_without_session(self) -> list[int]:
         """Return the keys of sessions that have entries and are not there."""
-        return [row[0] for row in self._query(_KEYS_OF_ENTRIES)]
+        return [row[0] for row in self._query(statements.ORPHANS)]
 
     def unreadable_sessions(self) -> list[str]:
         """Return the sessions whose row makes no sense."""

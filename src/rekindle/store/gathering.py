@@ -140,7 +140,7 @@ class Gatherer:
         except RekindleError:
             raise
         except Exception as error:  # noqa: BLE001 - one odd file must not keep all others out
-            words = f"a mistake in Rekindle: {type(error).__name__}: {error}"
+            words = f"a bug in Rekindle: {type(error).__name__}: {error}"
             report.failed[found.place] = words
         else:
             del self._again_us[found.place]

@@ -184,6 +184,13 @@ class Importer:
         """Return an agent's id that no session here has: two with one would hear each other."""
         return NOBODY if self._store.bound([agent_session_id]) else agent_session_id
 
+    def _own_id(self, known: Session, arrived: Arrived) -> str:
+        """Return by which id the tool's agent has the session, unless another one has that."""
+        own_id = arrived.agent_session_id
+        owner = self._store.known_to_agent_as(own_id)
+        is_its_own = owner == known.id or (owner is None and own_id == known.id)
+        return own_id if is_its_own else self._free(own_id)
+
     def _agent(self, agent: AgentIdentity) -> AgentIdentity:
         """Return an agent as it is started here, if anybody has ever started it here."""
         name = agent.name or ""
@@ -243,6 +250,9 @@ class Importer:
             Opened(
                 session_id=known.id,
                 at_us=at_us,
+                # Whose it was is gone with what was purged.
+                agent_session_id=self._own_id(known, arrived) if known.is_purged else None,
+                agent=self._agent(arrived.agent) if known.is_purged else None,
                 # Where it was moved to here counts.
                 cwd=arrived.cwd if known.cwd is None else None,
                 parent_id=arrived.parent_id if known.parent_id is None else None,

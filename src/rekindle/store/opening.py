@@ -13,7 +13,13 @@ from pathlib import Path
 
 import apsw
 
-from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
+from rekindle.errors import (
+    StoreDamaged,
+    StoreError,
+    StoreMissing,
+    StoreTooNew,
+    StoreUnavailable,
+)
 from rekindle.store.filelock import FileLock, is_marked, note_in
 from rekindle.store.migrations import (
     APPLICATION_ID,
@@ -80,7 +86,7 @@ def open_for_reading(path: Path) -> Database:
     """Open a store without changing anything, except that an older one is upgraded."""
     if not path.exists():
         _check_nothing_waits(path)
-        raise StoreUnavailable(f"there is no store at {path}")
+        raise StoreMissing(str(path))
     _check_is_no_folder(path)
     db = open_read_only(path)
     try:

@@ -20,7 +20,7 @@ from rekindle.model import Kind, Side
 from rekindle.store.migrations import WITHIN, Database, key_at, place, places, seq_at
 from rekindle.store.pages import Image, Row, Value, read_page
 from rekindle.store.rows import CODEC_LINES, origin_in
-from rekindle.store.statements import APPEND, ROW
+from rekindle.store.statements import APPEND, ORPHANS, ROW
 from rekindle.wire.envelope import encode, rows, table, text
 
 _PAGES_A_STEP = 1000
@@ -68,16 +68,6 @@ _KEEP_FORMER = "insert or ignore into former values (?, ?)"
 _KEEP_PENDING = """
     insert into pending values (?1, ?2, ?3)
     on conflict (token) do update set taken = max(taken, ?2), at_us = max(at_us, ?3)
-"""
-_ORPHANS = """
-    with recursive found (key) as (
-        select (select place >> 32 from stretch order by place limit 1)
-        union all
-        select (select place >> 32 from stretch where place >= (key + 1) << 32
-                order by place limit 1)
-        from found where key is not null
-    )
-    select key from found where key is not null and key not in (select key from session)
 """
 # A text has no checksum; but two that agree are right.
 _TRUST_HINTS = """
@@ -133,7 +123,7 @@ class Salvager:
         with self._db:
             self._db.execute(_PURGED)
             self._db.execute(_TRUST_HINTS)
-            for (key,) in self._db.execute(_ORPHANS).fetchall():
+            for (key,) in self._db.execute(ORPHANS).fetchall():
                 self._make_session(key)
             keys = self._db.execute(_KEPT).fetchall()
             for key, at_us in keys:

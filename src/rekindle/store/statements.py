@@ -150,3 +150,16 @@ BOUND = """
 """
 
 LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"
+
+# From one session's first entry to the next one's: no entry in between is read.
+ORPHANS = """
+    with recursive found (key) as (
+        select (select place >> 32 from stretch order by place limit 1)
+        union all
+        select (select place >> 32 from stretch where place >= (key + 1) << 32
+                order by place limit 1)
+        from found where key is not null
+    )
+    select key from found where key is not null and key not in (select key from session)
+"""
+"""The keys of sessions that have entries and are not there."""

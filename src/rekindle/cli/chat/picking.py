@@ -4,12 +4,15 @@ import os
 
 from msgspec.structs import replace
 
+from rekindle.cli.cells import cut, cut_path
+from rekindle.cli.terminal import columns
 from rekindle.cli.words import age, agent_name, folder, one_line, title
 from rekindle.errors import RekindleError, StoreError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 
 _OFFERED = 9
+_SHARE_OF_FOLDER = 3
 _ALL = Page()
 
 
@@ -19,8 +22,7 @@ def pick(store: Store, page: Page = _ALL) -> Session:
     if not sessions:
         raise StoreError("no session is recorded yet: `rekindle new -- COMMAND` starts one")
     for number, session in enumerate(sessions, 1):
-        where = f"{age(session.updated_us):>6}  {agent_name(session.agent)}  {folder(session)}"
-        print(f"{number}  {where}  {title(session)}")
+        print(_line(number, session, columns()))
     while True:
         try:
             answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
@@ -33,6 +35,13 @@ def pick(store: Store, page: Page = _ALL) -> Session:
         if answer.isdecimal() and 1 <= int(answer) <= len(sessions):
             return sessions[int(answer) - 1]
         print(f"{one_line(answer)!r} is none of these")
+
+
+def _line(number: int, session: Session, room: int) -> str:
+    """Write a session on one line. The title tells more than the whole path of a folder."""
+    where = cut_path(folder(session), room // _SHARE_OF_FOLDER)
+    line = f"{number}  {age(session.updated_us):>6}  {agent_name(session.agent)}  {where}"
+    return cut(f"{line}  {title(session)}", room)
 
 
 def _offered(store: Store, page: Page) -> list[Session]:

@@ -22,6 +22,9 @@ from rekindle.store.examining import (
 _LARGE_LOG = 64 * 1024 * 1024
 _MUCH_FREE = 50_000_000
 _SHARE_FREE = 0.3
+_COMPLAINTS_SHOWN = 3
+_HEADING = "***"
+"""Begins a line of SQLite's that only names the database."""
 _IN_INDEXES = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
 
 
@@ -83,12 +86,21 @@ def check_integrity(store: Examination, path: Path, *, full: bool) -> Iterator[F
     yield Finding(
         check="integrity",
         level=Level.PROBLEM,
-        what=f"damaged: {'; '.join(map(one_line, complaints))}",
+        what=f"damaged: {_shortened(complaints)}",
         remedy="rekindle doctor --full --fix makes the indexes anew" if is_in_indexes else SAVE,
         facts={"complaints": complaints},
         mend=partial(rebuild_indexes if is_in_indexes else save_what_can_be_read, path),
         is_damage=True,
     )
+
+
+def _shortened(complaints: list[str]) -> str:
+    """Name the first of what is damaged: one page is often found by many of its rows."""
+    lines = [one_line(line) for it in complaints for line in it.splitlines()]
+    told = [line for line in lines if not line.startswith(_HEADING)]
+    more = len(told) - _COMPLAINTS_SHOWN
+    words = "; ".join(told[:_COMPLAINTS_SHOWN])
+    return f"{words}; and {more} more" if more > 0 else words
 
 
 def check_sessions(store: Examination, path: Path) -> Iterator[Finding]:

@@ -14,8 +14,9 @@ from rekindle.cli.words import one_line
 from rekindle.errors import FileUnclear
 from rekindle.wire.envelope import rows, table
 
-# A string of a JSON, Lua or Lisp file that is the path of a program of that name.
-_OURS = re.compile(r'"((?:[^"\\\n]*/)?rekindle)"')
+# A string of a JSON, Lua or Lisp file that is the path of a program of that name, and does not
+# name something itself: an agent may be called so, too.
+_OURS = re.compile(r'"((?:[^"\\\n]*/)?rekindle)"(?!\s*:)')
 _LARGEST = 2_000_000
 
 

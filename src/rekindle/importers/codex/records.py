@@ -131,7 +131,6 @@ class Item(Struct, gc=False):
     output: Raw = NOTHING
     status: str | None = None
     action: Action | None = None
-    execution: str | None = None
     revised_prompt: str | None = None
     result: Raw = NOTHING
 
@@ -173,12 +172,6 @@ class Review(Struct, gc=False):
 
     overall_explanation: str = ""
     findings: list[Finding] = []
-
-
-class Fragment(Struct, gc=False):
-    """A part of what a hook has said to the model."""
-
-    text: Raw = NOTHING
 
 
 class Mishap(Struct, gc=False):
@@ -263,10 +256,8 @@ class Event(Struct, gc=False):
 class Message(Struct, gc=False):
     """What one agent has said to another; or what a conversation was made of when it was long."""
 
-    author: str = ""
     content: Raw = NOTHING
     message: Raw = NOTHING
-    trigger_turn: bool | None = None
 
 
 read_line = Reader(Line)
