@@ -68,7 +68,8 @@ def _behind_links(path: Path) -> Path:
 
     SQLite's log lies beside that, and so must all of ours: two names would be two locks.
     """
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    # What cannot even be looked at is told by whoever opens it.
+    return Path(os.path.realpath(path)) if os.path.islink(path) else path  # noqa: PTH114
 
 
 def index_path(store: Path) -> Path:
