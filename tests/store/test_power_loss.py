@@ -16,12 +16,13 @@ from rekindle.store import opening
 from rekindle.store.examining import Examination
 from rekindle.store.sqlite import SqliteStore
 
+Write = tuple[int, int, bool, bool]
 WRITES = st.lists(
-    st.tuples(st.integers(1, 30), st.sampled_from([10, 500, 6000]), st.booleans()),
+    st.tuples(st.integers(1, 30), st.sampled_from([10, 500, 6000]), st.booleans(), st.booleans()),
     min_size=1,
     max_size=12,
 )
-"""How many lines, how long each is, and whether it is the end of a turn."""
+"""How many lines, how long each is, whether it is to stay, and whether it is imported."""
 
 
 class Failure:
@@ -32,7 +33,7 @@ class Failure:
         self.promised = 0
 
 
-def write_all(path: Path, writes: list[tuple[int, int, bool]], moment: int) -> tuple[Failure, int]:
+def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, int]:
     """Write, and return how it is at a moment, and how many moments there are."""
     failure, written, promised = Failure(), 0, 0
 
@@ -46,8 +47,12 @@ def write_all(path: Path, writes: list[tuple[int, int, bool]], moment: int) -> t
         disk.before_each = look
         with SqliteStore(path) as store:
             store.write([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-            for count, length, sync in writes:
-                store.write([said(range(written, written + count), length)], sync=sync)
+            for count, length, sync, is_imported in writes:
+                changes = [said(range(written, written + count), length)]
+                if is_imported:
+                    assert store.extend("s", written, changes, sync=sync)
+                else:
+                    store.write(changes, sync=sync)
                 written += count
                 promised = written if sync else promised
         moments = disk.told
@@ -77,7 +82,7 @@ def numbers_in(path: Path) -> list[int]:
 @settings(max_examples=some(150), deadline=None)
 @given(writes=WRITES, part=st.floats(0, 1), seed=st.integers(0, 10**6))
 def test_what_was_synced_outlives_a_loss_of_power(
-    writes: list[tuple[int, int, bool]], part: float, seed: int
+    writes: list[Write], part: float, seed: int
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         (first := Path(name) / "first").mkdir()

@@ -76,8 +76,10 @@ class Store(Protocol):
         """
         ...
 
-    def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
-        """Apply `changes` as `write` does, synced, if the session has just `after` entries.
+    def extend(
+        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+    ) -> bool:
+        """Apply `changes` as `write` does, if the session has just `after` entries.
 
         All are of this session; one that is not there has no entries. They are drawn one by
         one, so memory stays bounded however many there are; where drawing fails, nothing is

@@ -67,7 +67,14 @@ class MemoryStore:
             for change in changes:
                 self._apply(change)
 
-    def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
+    def extend(
+        self,
+        session_id: str,
+        after: int,
+        changes: Iterable[Change],
+        *,
+        sync: bool = True,  # noqa: ARG002 - as above
+    ) -> bool:
         """Apply `changes` if nobody has written to the session."""
         drawn = list(changes)
         with self._lock:

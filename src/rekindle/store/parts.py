@@ -39,7 +39,9 @@ class Writing:
 
     def begin(self, store: Store) -> bool:
         """Write one part; tell whether nobody else has written to the session."""
-        return store.extend(self._session_id, *self._part())
+        after, changes = self._part()
+        # With the last one, all of them outlive a loss of power; until then there is the file.
+        return store.extend(self._session_id, after, changes, sync=self.is_drawn)
 
     def finish(self, store: Store) -> bool:
         """Write all that is left; tell whether nobody else has written to the session."""

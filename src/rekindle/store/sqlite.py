@@ -93,9 +93,11 @@ class SqliteStore:
         except (apsw.Error, OSError) as error:
             raise in_words(error, self._path) from error
 
-    def extend(self, session_id: str, after: int, changes: Iterable[Change]) -> bool:
+    def extend(
+        self, session_id: str, after: int, changes: Iterable[Change], *, sync: bool = True
+    ) -> bool:
         """Apply `changes` if nobody has written to the session."""
-        with self._appending():
+        with self._appending(sync=sync):
             is_as_expected = self._writer.last_seq(session_id) == after
             self._writer.apply_all(changes if is_as_expected else ())
             self._execute(statements.REVISE, (session_id,))
@@ -407,12 +409,12 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _appending(self, patience: float | None = None) -> Generator[None]:
-        """Hold a synced transaction that appends what is drawn one by one."""
+    def _appending(self, patience: float | None = None, *, sync: bool = True) -> Generator[None]:
+        """Hold a transaction that appends what is drawn one by one."""
         with self._mutex:
             self._writer.ends.clear()
             try:
-                self._sync_from_now_on(sync=True)
+                self._sync_from_now_on(sync=sync)
                 with self.writing(patience):
                     yield
             except BaseException:
