@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.core.handover import as_block, compose
+from rekindle.core.handover import as_block, compose, has_record, remind
 from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
 
@@ -179,3 +179,11 @@ def test_what_a_terminal_showed_is_told() -> None:
         "_meta": {"terminal_output": {"terminal_id": "x", "data": "all done"}},
     }
     assert "all done" in compose(talk(("Go", [call], DONE)))
+
+
+def test_an_agent_that_was_told_the_record_is_known_by_what_it_has_kept() -> None:
+    transcript = talk(("Fix it", [said("I begin")], None))
+    for told in (compose(transcript), remind(transcript)):
+        assert has_record(f"{told}\n\nGo on")
+    assert not has_record("Go on")
+    assert not has_record("")
