@@ -30,7 +30,7 @@ def list_ms(store: Path, how: str, rounds: int = _ROUNDS) -> float:
 
 def _listed(store: Path, *, on_terminal: bool) -> bytes:
     reading, writing = os.openpty() if on_terminal else os.pipe()
-    command = [_REKINDLE, "list", "--store", str(store)]
+    command = [_REKINDLE, "list", "--limit", str(_PAGE), "--store", str(store)]
     with subprocess.Popen(command, stdout=writing, env=_AS_INSTALLED) as process:
         os.close(writing)
         shown = b"".join(iter(lambda: _read(reading), b""))

@@ -11,6 +11,8 @@ example:
 import argparse
 import sys
 
+from msgspec.structs import replace
+
 from rekindle.cli.project import folders_of_project, spellings
 from rekindle.cli.reading import add_store_option, open_for_reading, short_id, stand
 from rekindle.cli.terminal import is_terminal, paint
@@ -22,6 +24,8 @@ from rekindle.store.base import Store
 
 _MOST = 1_000_000
 _MOST_ON_A_SCREEN = 50
+_AT_ONCE = 1_000
+_NONE = "rekindle: no sessions"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +61,9 @@ def main(arguments: argparse.Namespace) -> int:
     """Print the sessions."""
     limit = _limit(arguments)
     with open_for_reading(arguments.store) as store:
+        if not arguments.json and not is_terminal():
+            _print_lines(store, _page(arguments, limit), limit)
+            return 0
         # One more than is shown tells whether there are more.
         found = store.sessions(_page(arguments, limit + 1))
         sessions = [it for it in found[:limit] if not it.is_purged]
@@ -66,14 +73,11 @@ def main(arguments: argparse.Namespace) -> int:
 
             print_json([describe(it) | {"state": standings[it.id]} for it in sessions])
         elif not sessions:
-            print("rekindle: no sessions", file=sys.stderr)
-        elif is_terminal():
+            print(_NONE, file=sys.stderr)
+        else:
             _print_table(store, sessions, standings)
             if len(found) > limit:
                 print(paint(f"the last {limit}: --limit N shows more", "dim"))
-        else:
-            for session in sessions:
-                print("\t".join(_row(session, standings[session.id])))
     return 0
 
 
@@ -84,6 +88,20 @@ def _limit(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.limit <= _MOST:
         raise UsageError(f"--limit must be from 1 to {_MOST}")
     return arguments.limit
+
+
+def _print_lines(store: Store, page: Page, limit: int) -> None:
+    """Print a line for each, some at a time: there may be very many."""
+    left = limit
+    while left > 0 and (some := store.sessions(replace(page, limit=min(left, _AT_ONCE)))):
+        shown = [it for it in some if not it.is_purged]
+        standings = stand(store, shown)
+        for session in shown:
+            print("\t".join(_row(session, standings[session.id])))
+        left -= len(some)
+        page = replace(page, before=(some[-1].updated_us, some[-1].id))
+    if left == limit:
+        print(_NONE, file=sys.stderr)
 
 
 def _page(arguments: argparse.Namespace, limit: int) -> Page:
