@@ -120,11 +120,14 @@ def test_a_table_says_that_there_are_more(path: Path) -> None:
 def test_a_screen_has_fifty_and_programs_get_all_of_them(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id=f"s{n}", at_us=n, cwd="/p") for n in range(60)])
+        # With the same time, too, and more than are read at once.
+        store.write([Opened(session_id=f"s{n}", at_us=n // 3, cwd="/p") for n in range(2100)])
     shown = STYLE.sub("", show("list", "--store", path)).splitlines()
     assert shown[-1] == "the last 50: --limit N shows more"
-    assert len(run("list", "--store", path).stdout.splitlines()) == 60
-    assert len(json.loads(run("list", "--store", path, "--json").stdout)) == 60
+    listed = [line.split("\t")[0] for line in run("list", "--store", path).stdout.splitlines()]
+    assert len(set(listed)) == len(listed) == 2100
+    assert [it["id"] for it in json.loads(run("list", "--store", path, "--json").stdout)] == listed
+    assert len(run("list", "--store", path, "--limit", "1500").stdout.splitlines()) == 1500
 
 
 def test_here_is_the_project_around_the_current_folder(tmp_path: Path) -> None:
