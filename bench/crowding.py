@@ -14,12 +14,12 @@ import growing
 from client import WrongResult
 from lifecycle import slowest_page_ms
 from paced import Talk
-from rekindle.core.query import parse
 from rekindle.model import Page
-from rekindle.store.index import Index
-from rekindle.store.indexing import bring_up_to_date
-from rekindle.store.searching import Wanted, search
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.search_index import Index
+from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.text.search_terms import parse
+from rekindle.transfer.indexer import bring_up_to_date
 from setups import connected
 
 FEWEST = 1_000

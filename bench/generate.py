@@ -20,7 +20,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 LONG = "long"
 FOLDER = "/home/user/project"

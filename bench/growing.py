@@ -10,7 +10,7 @@ import commands
 import generate
 from client import Client, WrongResult
 from memory import held_mb
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 from setups import connected
 
 SHORTEST = 5 * generate.ENTRIES_A_TURN

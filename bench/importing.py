@@ -11,9 +11,9 @@ from uuid import UUID
 
 import commands
 from client import WrongResult
-from rekindle.importers.claude.places import folder_name
+from rekindle.importers.claude.locations import folder_name
 from rekindle.model import Page
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 FOLDER = "/home/user/project"
 _MB = 1_000_000

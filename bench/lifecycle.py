@@ -10,7 +10,7 @@ import lines
 from client import Client, WrongResult
 from memory import held_mb
 from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch, Tallied
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 from setups import connected
 
 _SESSION = "long"

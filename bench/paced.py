@@ -11,7 +11,7 @@ from typing import Any
 import lines
 from client import Client, WrongResult
 from rekindle.model import Kind
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 _CHUNK = b'"agent_message_chunk"'
 

@@ -9,12 +9,12 @@ from time import perf_counter
 
 import lines
 from client import WrongResult
-from rekindle.core.query import parse
 from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch
-from rekindle.store.index import Index
-from rekindle.store.indexing import bring_up_to_date
-from rekindle.store.searching import Wanted, search
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.search_index import Index
+from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.text.search_terms import parse
+from rekindle.transfer.indexer import bring_up_to_date
 
 _FOLDER = "/home/user/project"
 _NOW_US = 1_700_000_000_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 import lines
 from client import WrongResult
 from rekindle.model import Kind
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 
 def count_stream(store: Path, session_id: str, what: str) -> int:

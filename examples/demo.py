@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from client import AgentError, Client, Json
-from rekindle.store.location import locate
+from rekindle.store.address import locate
 
 GREETING = "Hello! Help me with my notes."
 TASK = "Think, plan, then edit notes.txt: oat milk, please."

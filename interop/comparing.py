@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from rekindle.acp.jsonrpc import table, text
 from rekindle.client import Item, Message, Role, ToolCall
-from rekindle.wire.envelope import table, text
 
 Json = dict[str, Any]
 Told = tuple[str, str]

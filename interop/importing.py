@@ -18,8 +18,8 @@ from interop.known import reason_of
 from interop.model import mind
 from interop.outcome import IMPORT_STEPS, Explained, Outcome, Wrong, reason
 from interop.place import Place
+from rekindle.acp.jsonrpc import table
 from rekindle.client import Agent, Item, RekindleError, Session, ToolCall
-from rekindle.wire.envelope import table
 
 Json = dict[str, Any]
 

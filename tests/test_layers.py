@@ -56,16 +56,16 @@ def test_the_example_agent_uses_nothing_of_rekindle() -> None:
 def test_the_client_uses_what_is_pure_and_how_processes_are_started() -> None:
     for path in (PACKAGE / "client").rglob("*.py"):
         names = {
-            name for name in imported(path) if name.startswith(("rekindle.run", "rekindle.st"))
+            name for name in imported(path) if name.startswith(("rekindle.runtime", "rekindle.st"))
         }
-        assert names <= {"rekindle.run", "rekindle.run.process_group"}, path
+        assert names <= {"rekindle.runtime", "rekindle.process.group"}, path
 
 
 def test_the_check_stands_outside_and_shares_no_code_with_what_it_judges() -> None:
     """What it knows of sessions is its own; it shares frames and processes alone."""
     allowed = {"check", "wire", "client", "run", "core", "__version__"}
-    parts = {"rekindle.run": {"process_group"}, "rekindle.client": {"process"}}
-    parts["rekindle.core"] = {"secrets"}
+    parts = {"rekindle.runtime": {"process_group"}, "rekindle.client": {"process"}}
+    parts["rekindle.proxy"] = {"secrets"}
     for path in (PACKAGE / "check").rglob("*.py"):
         assert layers_imported(path) <= allowed, path
         for name in imported(path):

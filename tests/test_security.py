@@ -17,8 +17,8 @@ from acp import PATIENCE, REKINDLE
 from exported import filled, packed, taken
 from recorded import answered, asked, opened, told
 from rekindle.errors import BadBundle
-from rekindle.store import spool
 from rekindle.store.memory import MemoryStore
+from rekindle.transfer import bundle_reader
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -163,9 +163,9 @@ def test_entries_are_numbered_from_one_on_or_refused(seq: object) -> None:
 def test_what_swells_when_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
     assert len(bomb) < 100_000
-    monkeypatch.setattr(spool, "LONGEST_LINE", 1_000_000)
+    monkeypatch.setattr(bundle_reader, "LONGEST_LINE", 1_000_000)
     with pytest.raises(BadBundle, match="a line without an end"):
         filled(bomb)
-    monkeypatch.setattr(spool, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(bundle_reader, "_MOST_BYTES", 1000)
     with pytest.raises(BadBundle, match="too large"):
         filled(forged({"cwd": "/" + "x" * 2000}))

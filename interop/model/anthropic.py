@@ -6,7 +6,7 @@ from typing import Any
 
 from interop.model.conversation import Call, Reply, Said, Shown, Tool
 from interop.model.dialect import Event, halves, number
-from rekindle.wire.envelope import rows, table, text
+from rekindle.acp.jsonrpc import rows, table, text
 
 Json = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from interop.model.conversation import Call, Reply, Said, Shown, Tool, Words
-from rekindle.wire.envelope import rows, table, text
+from rekindle.acp.jsonrpc import rows, table, text
 
 Json = dict[str, Any]
 Values = dict[tuple[str, ...], str]

@@ -18,7 +18,7 @@ from interop.model.gemini import Gemini
 from interop.model.mind import reply_to
 from interop.model.openai_chat import OpenaiChat
 from interop.model.openai_responses import OpenaiResponses
-from rekindle.wire.envelope import table
+from rekindle.acp.jsonrpc import table
 
 Json = dict[str, Any]
 Log = Callable[[str], None]

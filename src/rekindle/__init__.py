@@ -7,11 +7,11 @@ agent before anything heavy is imported.
 TYPE_CHECKING = False  # as type checkers know it; importing it would cost every start
 
 if TYPE_CHECKING:
-    from rekindle.core.transcript import Transcript, fold
     from rekindle.errors import RekindleError, SessionNotFound, StoreError
     from rekindle.model import AgentIdentity, Entry, Kind, Page, Session, Side
+    from rekindle.store.address import locate, open_store
     from rekindle.store.base import Store
-    from rekindle.store.location import locate, open_store
+    from rekindle.transcript.reducer import Transcript, fold
 
 __version__ = "0.1.0"
 
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "rekindle.core.transcript": {"Transcript", "fold"},
+    "rekindle.transcript.reducer": {"Transcript", "fold"},
     "rekindle.errors": {"RekindleError", "SessionNotFound", "StoreError"},
     "rekindle.model": {"AgentIdentity", "Entry", "Kind", "Page", "Session", "Side"},
     "rekindle.store.base": {"Store"},
-    "rekindle.store.location": {"locate", "open_store"},
+    "rekindle.store.address": {"locate", "open_store"},
 }
 
 

@@ -12,7 +12,7 @@ def main() -> int:
     # Whoever started us with it ignored (nohup) wants it so. The command heeds it once it runs.
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    from rekindle.cli import main as run  # noqa: PLC0415 - only now it may be interrupted
+    from rekindle.cli.main import main as run  # noqa: PLC0415 - only now it may be interrupted
 
     return run()
 

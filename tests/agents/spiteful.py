@@ -7,8 +7,8 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 
 from fuzz.grammar import Speaker  # noqa: E402 - found only now
+from rekindle.acp.jsonrpc import UNSET, encode, peek  # noqa: E402
 from rekindle.model import Side  # noqa: E402
-from rekindle.wire.envelope import UNSET, encode, peek  # noqa: E402
 
 
 def main(seed: int, protocol: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from acp import EXAMPLE_AGENT
 from examining import EVERYTHING, behind_rekindle, examined, example, failed, quirky, reasons
 from quirky import AGENTS
-from rekindle.check import Verdict, is_failure
+from rekindle.conformance import Verdict, is_failure
 
 # What all of them do: they die of what is no JSON, and take any folder and any cursor.
 CARELESS = {"greeting.parse", "session.relative"}

@@ -8,8 +8,8 @@ import pytest
 
 from agent_faults import Fault, FaultyPeer, kind_of, told
 from examining import examined, failed, reasons
-from rekindle.check import Report, Verdict, examiner
-from rekindle.check.traffic import Line
+from rekindle.conformance import Report, Verdict, session_runner
+from rekindle.conformance.trace import Line
 
 Json = dict[str, Any]
 LOAD, RESUME, PROMPT, CLOSE = "session/load", "session/resume", "session/prompt", "session/close"
@@ -92,7 +92,7 @@ CASES = [
 
 def play(fault: Fault, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: object) -> Report:
     monkeypatch.setattr(FaultyPeer, "fault", fault, raising=False)
-    monkeypatch.setattr(examiner, "Peer", FaultyPeer)
+    monkeypatch.setattr(session_runner, "Peer", FaultyPeer)
     return examined((str(folder / "memory"),), folder, **settings)  # type: ignore[arg-type]
 
 

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from rekindle.check import NOT_JUDGED, NOT_WHOLE, REQUIREMENTS, SCENARIOS
-from rekindle.check.scenarios import SCENARIOS as PLAYED
+from rekindle.conformance import NOT_JUDGED, NOT_WHOLE, REQUIREMENTS, SCENARIOS
+from rekindle.conformance.scenarios import SCENARIOS as PLAYED
 from requirements import REQUIREMENTS as CHECKLIST
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")

@@ -34,8 +34,8 @@ from agent_faults import (
     words,
 )
 from examining import EVERYTHING, examined, failed, reasons
-from rekindle.check import REQUIREMENTS, examiner
-from rekindle.check.traffic import Line
+from rekindle.conformance import REQUIREMENTS, session_runner
+from rekindle.conformance.trace import Line
 
 Json = dict[str, Any]
 
@@ -289,7 +289,7 @@ def without_second_page(message: Json, asked: Line | None, _: FaultyPeer) -> Any
 
 
 def lower_than_its_own(message: Json, asked: Line | None, _: FaultyPeer) -> Any:  # noqa: ANN401
-    if asked is not None and asked.params.get("protocolVersion") == examiner.HIGHEST_VERSION:
+    if asked is not None and asked.params.get("protocolVersion") == session_runner.HIGHEST_VERSION:
         message["result"]["protocolVersion"] = 1
     yield message
 
@@ -357,7 +357,7 @@ def test_a_fault_is_found(
     name: str, protocol: int, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FaultyPeer, "fault", fault, raising=False)
-    monkeypatch.setattr(examiner, "Peer", FaultyPeer)
+    monkeypatch.setattr(session_runner, "Peer", FaultyPeer)
     scenario = name.partition(".")[0]
     report = examined(
         (str(tmp_path / "memory"),),

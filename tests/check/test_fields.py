@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.check.judges import fields
+from rekindle.conformance.rules import fields
 from schema import FILES, SDK, why_missing
 
 Json = dict[str, Any]

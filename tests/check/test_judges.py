@@ -27,8 +27,8 @@ from by_hand import (
     v1,
     v2,
 )
-from rekindle.check.judges import fields, frames, shapes, updates
-from rekindle.check.traffic import received
+from rekindle.conformance.rules import fields, frames, responses, updates
+from rekindle.conformance.trace import received
 
 CASES: list[Case] = [
     # Frames.
@@ -292,68 +292,73 @@ CASES: list[Case] = [
     # Answers.
     (
         "no info",
-        v2(shapes.bad_greeting),
+        v2(responses.bad_greeting),
         greeted(protocolVersion=2, info=INFO, capabilities={}),
         greeted(protocolVersion=2, capabilities={}),
     ),
     (
         "no capabilities",
-        v2(shapes.bad_greeting),
+        v2(responses.bad_greeting),
         greeted(info=INFO, capabilities={}),
         greeted(info=INFO),
     ),
     (
         "true for {}",
-        v2(shapes.bad_greeting),
+        v2(responses.bad_greeting),
         greeted(info=INFO, capabilities={"session": {}}),
         greeted(info=INFO, capabilities={"session": {"fork": True}}),
     ),
     (
         "session is true",
-        v2(shapes.bad_greeting),
+        v2(responses.bad_greeting),
         greeted(info=INFO, capabilities={}),
         greeted(info=INFO, capabilities={"session": True}),
     ),
     (
         "v1 body",
-        v2(shapes.bad_greeting),
+        v2(responses.bad_greeting),
         greeted(info=INFO, capabilities={}),
         greeted(protocolVersion=2, agentCapabilities={}),
     ),
-    ("capabilities is a list", v1(shapes.bad_greeting), greeted(), greeted(agentCapabilities=[])),
+    (
+        "capabilities is a list",
+        v1(responses.bad_greeting),
+        greeted(),
+        greeted(agentCapabilities=[]),
+    ),
     (
         "load is {}",
-        v1(shapes.bad_greeting),
+        v1(responses.bad_greeting),
         greeted(agentCapabilities={"loadSession": True}),
         greeted(agentCapabilities={"loadSession": {}}),
     ),
     (
         "image is {}",
-        v1(shapes.bad_greeting),
+        v1(responses.bad_greeting),
         greeted(),
         greeted(agentCapabilities={"promptCapabilities": {"image": {}}}),
     ),
     (
         "list is true",
-        v1(shapes.bad_greeting),
+        v1(responses.bad_greeting),
         greeted(agentCapabilities={"sessionCapabilities": {"list": None}}),
         greeted(agentCapabilities={"sessionCapabilities": {"list": True}}),
     ),
     (
         "auth is an object",
-        v1(shapes.bad_auth_methods),
+        v1(responses.bad_auth_methods),
         greeted(authMethods=None),
         greeted(authMethods={"a": 1}),
     ),
     (
         "auth without id",
-        v2(shapes.bad_auth_methods),
+        v2(responses.bad_auth_methods),
         greeted(authMethods=[{"methodId": "k", "name": "Key"}]),
         greeted(authMethods=[{"id": "k", "name": "Key"}]),
     ),
     (
         "auth of another version",
-        v2(shapes.bad_auth_methods),
+        v2(responses.bad_auth_methods),
         greeted(protocolVersion=1, authMethods=[{"id": "k", "name": "Key"}]),
         greeted(protocolVersion=1, authMethods=[{"methodId": "k", "name": "Key"}]),
     ),
@@ -363,93 +368,93 @@ CASES: list[Case] = [
         [ask(1, "initialize"), ok(1, protocolVersion=2, agentCapabilities={}, agentInfo=INFO)],
         [ask(1, "initialize"), ok(1, protocolVersion=2, capabilities={}, agentInfo=INFO)],
     ),
-    ("no id", shapes.no_session, new(sessionId=S), new(sessionId="")),
-    ("an error", shapes.no_session, new(sessionId=S), answered(ask(1, "session/new"), no(1))),
-    ("null", shapes.not_an_object, new(), answered(ask(1, "x"), came(id=1, result=None))),
+    ("no id", responses.no_session, new(sessionId=S), new(sessionId="")),
+    ("an error", responses.no_session, new(sessionId=S), answered(ask(1, "session/new"), no(1))),
+    ("null", responses.not_an_object, new(), answered(ask(1, "x"), came(id=1, result=None))),
     (
         "an array",
-        lambda it: shapes.not_an_object(it, or_null=True),
+        lambda it: responses.not_an_object(it, or_null=True),
         answered(ask(1, "x"), came(id=1, result=None)),
         answered(ask(1, "x"), came(id=1, result=[])),
     ),
-    ("refused", shapes.not_an_object, new(), answered(ask(1, "x"), no(1))),
-    ("not refused", shapes.not_refused, answered(ask(1, "x"), no(1)), new()),
-    ("no answer", shapes.not_refused, answered(ask(1, "x"), no(1)), answered(ask(1, "x"), None)),
+    ("refused", responses.not_an_object, new(), answered(ask(1, "x"), no(1))),
+    ("not refused", responses.not_refused, answered(ask(1, "x"), no(1)), new()),
+    ("no answer", responses.not_refused, answered(ask(1, "x"), no(1)), answered(ask(1, "x"), None)),
     (
         "another code",
-        lambda it: shapes.not_refused(it, -32602),
+        lambda it: responses.not_refused(it, -32602),
         answered(ask(1, "x"), no(1, -32602)),
         answered(ask(1, "x"), no(1, -32603)),
     ),
     (
         "advertised, and not there",
-        shapes.not_there,
+        responses.not_there,
         answered(ask(1, "x"), no(1)),
         answered(ask(1, "x"), no(1, -32601)),
     ),
-    ("advertised, and mute", shapes.not_there, new(), answered(ask(1, "x"), None)),
+    ("advertised, and mute", responses.not_there, new(), answered(ask(1, "x"), None)),
     (
         "same id",
-        shapes.shared_ids,
+        responses.shared_ids,
         [new(sessionId="a"), new(sessionId="b")],
         [new(sessionId="a"), new(sessionId="a")],
     ),
-    ("no sessions", shapes.bad_list, listed(ENTRY), new()),
-    ("cursor is a number", shapes.bad_list, listed(nextCursor=None), listed(nextCursor=7)),
-    ("entry without id", shapes.bad_list, listed(), listed({"cwd": "/"})),
-    ("relative folder", shapes.bad_list, listed(ENTRY), listed(ENTRY | {"cwd": "p"})),
+    ("no sessions", responses.bad_list, listed(ENTRY), new()),
+    ("cursor is a number", responses.bad_list, listed(nextCursor=None), listed(nextCursor=7)),
+    ("entry without id", responses.bad_list, listed(), listed({"cwd": "/"})),
+    ("relative folder", responses.bad_list, listed(ENTRY), listed(ENTRY | {"cwd": "p"})),
     (
         "title is a number",
-        shapes.bad_list,
+        responses.bad_list,
         listed(ENTRY | {"title": None}),
         listed(ENTRY | {"title": 7}),
     ),
     (
         "relative root",
-        shapes.bad_list,
+        responses.bad_list,
         listed(ENTRY | {"additionalDirectories": ["/a"]}),
         listed(ENTRY | {"additionalDirectories": ["a"]}),
     ),
     (
         "roots are text",
-        shapes.bad_list,
+        responses.bad_list,
         listed(ENTRY | {"additionalDirectories": None}),
         listed(ENTRY | {"additionalDirectories": "/a"}),
     ),
     (
         "no zone in a list",
-        v1(shapes.bad_times),
+        v1(responses.bad_times),
         listed(ENTRY),
         listed(ENTRY | {"updatedAt": "2026-01-02T03:04:05"}),
     ),
-    ("words for a time", v1(shapes.bad_times), listed(), listed(ENTRY | {"updatedAt": "now"})),
+    ("words for a time", v1(responses.bad_times), listed(), listed(ENTRY | {"updatedAt": "now"})),
     (
         "option without id",
-        lambda it: shapes.bad_options([it], new(), 1),
+        lambda it: responses.bad_options([it], new(), 1),
         OPTION,
         {"name": "x", "currentValue": 1},
     ),
     (
         "option without value",
-        lambda it: shapes.bad_options([it], new(), 1),
+        lambda it: responses.bad_options([it], new(), 1),
         OPTION,
         {"id": "m", "name": "x"},
     ),
     (
         "boolean",
-        lambda it: shapes.bad_options([it], new(), 1),
+        lambda it: responses.bad_options([it], new(), 1),
         OPTION,
         OPTION | {"type": "boolean"},
     ),
     (
         "options missing",
-        lambda it: shapes.incomplete_options([OPTION], it, 1),
+        lambda it: responses.incomplete_options([OPTION], it, 1),
         new(configOptions=[OPTION]),
         new(configOptions=[]),
     ),
     (
         "option refused",
-        lambda it: shapes.incomplete_options([OPTION], it, 1),
+        lambda it: responses.incomplete_options([OPTION], it, 1),
         new(configOptions=[OPTION]),
         answered(ask(1, "x"), no(1)),
     ),
@@ -486,7 +491,10 @@ def test_a_time_is_of_iso_8601_and_in_version_2_of_rfc_3339(
     time: object, is_iso: object, is_rfc: object
 ) -> None:
     listing = listed(ENTRY | {"updatedAt": time})
-    assert (not list(shapes.bad_times(listing, 1)), not list(shapes.bad_times(listing, 2))) == (
+    assert (
+        not list(responses.bad_times(listing, 1)),
+        not list(responses.bad_times(listing, 2)),
+    ) == (
         is_iso,
         is_rfc,
     )

@@ -22,11 +22,11 @@ from by_hand import (
     v1,
     v2,
 )
-from rekindle.check import telling
-from rekindle.check.judges import replays, turns
-from rekindle.check.judges.replays import Opening
-from rekindle.check.judges.turns import Turn
-from rekindle.check.traffic import Line
+from rekindle.conformance import digest
+from rekindle.conformance.rules import replays, turns
+from rekindle.conformance.rules.replays import Opening
+from rekindle.conformance.rules.turns import Turn
+from rekindle.conformance.trace import Line
 
 NOTICE = update("notice", title="Beware", severity="info")
 
@@ -279,9 +279,9 @@ def test_an_agent_that_lacks_a_key_is_told_from_one_that_is_wrong(
 
 def test_two_tellings_are_shown_where_they_part() -> None:
     same = "I was shown one earlier message of the user, and a note. " * 3
-    words = telling.difference(
-        [telling.Item(telling.AGENT, f"{same}It is red."), telling.Item(telling.USER, "Go on")],
-        [telling.Item(telling.AGENT, f"{same}It is blue."), telling.Item(telling.USER, "Go on")],
+    words = digest.difference(
+        [digest.Item(digest.AGENT, f"{same}It is red."), digest.Item(digest.USER, "Go on")],
+        [digest.Item(digest.AGENT, f"{same}It is blue."), digest.Item(digest.USER, "Go on")],
     )
     assert words is not None
     assert "It is red." in words
@@ -302,7 +302,7 @@ def test_a_telling_knows_whole_messages_chunks_and_tool_calls() -> None:
         update("tool_call_update", toolCallId="t", title="Read it"),
         update("agent_message_chunk", content={"type": "image", "data": "x"}),
     ]
-    told = [(it.role, it.words) for it in telling.told(lines)]
+    told = [(it.role, it.words) for it in digest.told(lines)]
     assert told == [
         ("user", "Hello"),
         ("agent", "Good day"),

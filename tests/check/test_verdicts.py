@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from by_hand import ask, came
-from rekindle.check import REQUIREMENTS, Verdict
-from rekindle.check.examiner import Examiner, Settings
-from rekindle.check.judges.fields import UPDATES
-from rekindle.check.peer import Peer
-from rekindle.check.suite import judge_all
-from rekindle.check.traffic import Line, received
-from rekindle.check.verdicts import Fault, Ledger
+from rekindle.conformance import REQUIREMENTS, Verdict
+from rekindle.conformance.peer import Peer
+from rekindle.conformance.report import Fault, Ledger
+from rekindle.conformance.rules.fields import UPDATES
+from rekindle.conformance.session_runner import Examiner, Settings
+from rekindle.conformance.suite import judge_all
+from rekindle.conformance.trace import Line, received
 
 Json = dict[str, Any]
 

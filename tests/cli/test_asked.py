@@ -9,8 +9,8 @@ import pytest
 from sessions import HARMFUL, cli, record
 from terminal import Terminal
 
-from rekindle.cli.asked import asked_in_short, asked_pieces, named
-from rekindle.client.values import ToolCall
+from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
+from rekindle.client.models import ToolCall
 
 ASKING = (sys.executable, str(Path(__file__).parents[1] / "agents" / "asking.py"))
 DIFF = {"type": "diff", "path": "/etc/passwd", "oldText": "a\n", "newText": "b\n"}

@@ -5,8 +5,8 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
 from rekindle.cli.arguments import count, duration
-from rekindle.cli.cells import cut, cut_front, cut_path, pad, width
-from rekindle.cli.words import several, size
+from rekindle.cli.formatting import several, size
+from rekindle.text.widths import cut, cut_front, cut_path, pad, width
 
 TEXTS = st.text(
     st.characters(codec="utf-8", categories=["L", "M", "N", "P", "S", "Z"]) | st.just("修")

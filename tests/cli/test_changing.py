@@ -11,7 +11,7 @@ import pytest
 
 from acp import PATIENCE, REKINDLE
 from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch, Titled, TitleSource
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 SECRET = b"hunter2-hunter2"

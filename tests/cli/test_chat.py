@@ -9,7 +9,7 @@ from sessions import HARMFUL, STOPPING, cli, record
 from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, is_running
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 # What has to be typed for these keys.
 ALT_ENTER = "\x1b\r"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from acp import PATIENCE, REKINDLE
-from rekindle.cli import COMMANDS, HIDDEN
+from rekindle.cli.main import COMMANDS, HIDDEN
 from rekindle.model import AgentIdentity, Deleted, Opened, Titled, TitleSource
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 HOSTILE = "It's $(touch /tmp/owned) `x` \\ % : \x1b[31m\n[a] {b} *"

@@ -16,8 +16,8 @@ from terminal import Terminal
 
 from acp import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
 from rekindle.model import Holder, Kind, Opened, Side, Stretch
-from rekindle.store.migrations import MIGRATIONS
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.schema import MIGRATIONS
+from rekindle.store.sqlite.store import SqliteStore
 from stores import kept_by_another
 
 NOW = 1_700_000_000_000_000

@@ -14,10 +14,10 @@ import apsw
 import pytest
 
 from acp import PATIENCE, REKINDLE
-from rekindle.cli import COMMANDS, MISTAKE, main, parser_of
+from rekindle.cli.main import COMMANDS, MISTAKE, main, parser_of
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.store.migrations import MIGRATIONS
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.schema import MIGRATIONS
+from rekindle.store.sqlite.store import SqliteStore
 from stores import kept_by_another
 
 ROOT = Path(__file__).parents[2]
@@ -169,7 +169,7 @@ def test_whoever_is_asked_for_a_session_is_told_that_the_folder_is_gone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(environ["HOME"])
-    monkeypatch.setattr("rekindle.cli.resume.check_terminal", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("rekindle.cli.commands.resume.check_terminal", lambda _: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     remove_folder()
     assert main(["resume", "--store", environ["REKINDLE_STORE"]]) == 1
     assert "the current folder is gone" in capsys.readouterr().err
@@ -279,7 +279,7 @@ def test_a_disk_that_is_full(environ: dict[str, str], command: str) -> None:
 # opens a file, starts a process. So the moment is always the same one.
 INTERRUPTED = """
 import os, signal, sys
-from rekindle.cli import main
+from rekindle.cli.main import main
 left = int(sys.argv[1])
 def notice(event, _):
     global left
@@ -322,8 +322,8 @@ def test_an_interrupt_while_nobody_takes_what_is_said(environ: dict[str, str]) -
 
 def test_a_mistake_of_ours_is_told_in_one_line(environ: dict[str, str]) -> None:
     broken = (
-        "import sys, rekindle.cli.list as it; it.main = lambda _: 1 / 0;"
-        "from rekindle.cli import main; sys.exit(main(['list']))"
+        "import sys, rekindle.cli.commands.list as it; it.main = lambda _: 1 / 0;"
+        "from rekindle.cli.main import main; sys.exit(main(['list']))"
     )
     for variables, code, first in (
         ({}, 70, "rekindle: a bug"),

@@ -13,10 +13,11 @@ import pytest
 from acp import PATIENCE, REKINDLE
 from everything import KEY, SESSION, everything
 from recorded import answered, asked, opened, text, told
-from rekindle.cli import export as exporting, main
+from rekindle.cli.commands import export as exporting
+from rekindle.cli.main import main
 from rekindle.cli.progress import Bar
 from rekindle.model import Deleted, Holder, Kind, Page, Side, Stretch
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 

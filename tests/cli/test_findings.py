@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from rekindle.cli.checks import Level
-from rekindle.cli.checks.database import check_integrity
-from rekindle.cli.checks.editors import check_editors
-from rekindle.store.examining import Examination
+from rekindle.cli.doctor import Level
+from rekindle.cli.doctor.database import check_integrity
+from rekindle.cli.doctor.editors import check_editors
+from rekindle.store.sqlite.inspect import Examination
 
 
 def test_an_agent_that_is_called_rekindle_is_no_command(

@@ -14,8 +14,8 @@ import pytest
 from acp import PATIENCE, REKINDLE
 from recorded import NOW, answered, asked, opened, told
 from rekindle.model import Deleted, Titled, TitleSource
-from rekindle.store.location import index_path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.address import index_path
+from rekindle.store.sqlite.store import SqliteStore
 
 Done = subprocess.CompletedProcess[str]
 
@@ -88,7 +88,8 @@ def leave_a_log(path: Path) -> None:
     """Record something, and die before it is brought into the file."""
     code = (
         "import os, sys; from pathlib import Path; from recorded import asked, opened;"
-        "from rekindle.store.sqlite import SqliteStore; store = SqliteStore(Path(sys.argv[1]));"
+        "from rekindle.store.sqlite.store import SqliteStore;"
+        "store = SqliteStore(Path(sys.argv[1]));"
         "store.write([opened('ses_3'), asked('ses_3', 'Late', 1_800_000_000_000_000)], sync=True);"
         "os._exit(0)"
     )
@@ -139,7 +140,8 @@ def test_no_time_in_a_store_makes_a_command_fail(tmp_path: Path, zone: str) -> N
 
 
 @pytest.mark.parametrize(
-    "module", ["rekindle.cli", "argparse", "rekindle.cli.list", "rekindle.store.sqlite"]
+    "module",
+    ["rekindle.cli.main", "argparse", "rekindle.cli.commands.list", "rekindle.store.sqlite.store"],
 )
 def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(path: Path, module: str) -> None:
     code = (
@@ -159,7 +161,8 @@ def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(path: Path, module:
 
 ENDED = """
 import os, signal, sys
-from rekindle.cli import export, main
+from rekindle.cli.commands import export
+from rekindle.cli.main import main
 def die(store, session, file, *_):
     file.write(b"half")
     file.flush()

@@ -19,12 +19,13 @@ from terminal import Terminal
 
 from acp import PATIENCE, REKINDLE
 from claude_files import CWD, SESSION, ClaudeFile, everything
-from rekindle.cli import importing, main
-from rekindle.cli.importing import rest
-from rekindle.cli.reading import short_id
+from rekindle.cli import tool_import
+from rekindle.cli.main import main
+from rekindle.cli.store_access import short_id
+from rekindle.cli.tool_import import rest
 from rekindle.model import Holder, Opened, Page
 from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 OTHER = SESSION.replace("1", "2")
@@ -155,7 +156,7 @@ def test_who_interrupts_is_told_that_nothing_was_in_vain(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importing, "_take", interrupt)
+    monkeypatch.setattr(tool_import, "_take", interrupt)
     path = home / ".claude"
     assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
     assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.cli.stats import describe
+from rekindle.cli.commands.stats import describe
 from rekindle.model import (
     AgentIdentity,
     Archived,
@@ -21,7 +21,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.weeks import week_of
 from terminals import run
 

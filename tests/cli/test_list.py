@@ -23,7 +23,7 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 from terminals import STYLE, run, show, terminal
 
 HOUR = 3_600_000_000
@@ -229,7 +229,7 @@ def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path
     gone.mkdir()
     code = (
         f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
-        "from rekindle.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from rekindle.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     done = subprocess.run(
         [REKINDLE[0], "-c", code, "list", "--store", path, "--here"],

@@ -4,7 +4,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from rekindle.cli.filling import Filling
+from rekindle.cli.render.wrap import Filling
 
 WIDTH = 20
 BACK = re.compile(r"(.*?)\x1b\[(\d+)D\x1b\[K", re.DOTALL)

@@ -9,9 +9,9 @@ import pytest
 
 from acp import PATIENCE, REKINDLE
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.store.location import open_store, pending_files
-from rekindle.store.pending import MARK, Pending
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.address import open_store, pending_files
+from rekindle.store.sqlite.pending import MARK, Pending
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 LINE = b'{"said":"the word is xyzzy"}'

@@ -13,8 +13,8 @@ from terminal import Terminal
 from tmux import TMUX, Tmux
 
 from acp import EXAMPLE_AGENT
-from rekindle.cli.picker.finding import Catalogue
-from rekindle.cli.picker.listing import KEYS
+from rekindle.cli.picker.list_view import KEYS
+from rekindle.cli.picker.search import Catalogue
 from rekindle.model import (
     AgentIdentity,
     Kind,
@@ -27,7 +27,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 AGENT = AgentIdentity(name="example-agent", command=EXAMPLE_AGENT)
@@ -321,7 +321,7 @@ def test_without_a_terminal_it_says_what_to_do(store: Path) -> None:
 
 
 def test_textual_is_imported_only_where_it_is_needed() -> None:
-    loaded = "import sys, rekindle.cli.pick; sys.exit('textual' in sys.modules)"
+    loaded = "import sys, rekindle.cli.commands.pick; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
 
 

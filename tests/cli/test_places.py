@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.cli.checks.places import (
+from rekindle.cli.doctor.location import (
     check_disk,
     file_system_of,
     mounts_of_linux,

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from rekindle.cli.pieces import Piece
-from rekindle.cli.pretty import make_console, rendered
+from rekindle.cli.render.rich_text import make_console, rendered
+from rekindle.cli.render.transcript import Piece
 
 ADDRESS = "https://example.com/a/very/long/path/that/does/not/fit/into/a/cell.html"
 WIDE = "|".join(f"column{number}" for number in range(14))

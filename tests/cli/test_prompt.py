@@ -12,7 +12,7 @@ from terminal import Terminal
 
 from acp import PATIENCE, REKINDLE, is_running
 from rekindle.model import Deleted, Holder
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from acp import PATIENCE
-from rekindle.cli.quoting import insertions, words_of
+from rekindle.cli.shells.quoting import insertions, words_of
 
 ODD = [
     "plain",

@@ -9,7 +9,7 @@ import pytest
 
 from acp import PATIENCE, REKINDLE
 from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Tallied, Titled, TitleSource
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 HOUR = 3_600_000_000
 NOW = 1_700_000_000_000_000

@@ -15,7 +15,7 @@ from damaging import overwrite
 
 from acp import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.model import AgentIdentity, Deleted, Kind, Opened, Side, Stretch, Titled, TitleSource
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 HOUR = 3_600_000_000

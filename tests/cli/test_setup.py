@@ -13,8 +13,8 @@ import pytest
 
 from acp import PATIENCE, REKINDLE
 from rekindle.cli.editors.agents import agent_behind_rekindle, rekindle_command
-from rekindle.cli.editors.blocks import put_block
 from rekindle.cli.editors.jsonc import parse
+from rekindle.cli.editors.marked_block import put_block
 from rekindle.errors import FileUnclear
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

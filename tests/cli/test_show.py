@@ -11,10 +11,10 @@ import pytest
 from terminal import Terminal
 
 from acp import PATIENCE, REKINDLE
-from rekindle.cli import main
+from rekindle.cli.main import main
 from rekindle.cli.progress import Bar
 from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Titled, TitleSource
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 S = "ses_1"
 AT = 1_700_000_000_000_000

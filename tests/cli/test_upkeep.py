@@ -10,8 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.cli import COMMANDS
-from rekindle.core.transcript import fold
+from rekindle.cli.main import COMMANDS
 from rekindle.model import (
     NOBODY,
     AgentIdentity,
@@ -28,8 +27,9 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.location import index_path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.address import index_path
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transcript.reducer import fold
 from terminals import STYLE, Done, run, terminal
 
 DAY = 24 * 3600 * 1_000_000

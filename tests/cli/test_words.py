@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from rekindle.cli.reading import short_id
-from rekindle.cli.words import age, one_line, printable
+from rekindle.cli.formatting import age, one_line, printable
+from rekindle.cli.store_access import short_id
 from rekindle.model import Opened
 from rekindle.store.memory import MemoryStore
 

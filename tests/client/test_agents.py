@@ -25,7 +25,7 @@ from rekindle.client import (
     connect,
 )
 from rekindle.model import Opened, Side
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 from schema import Judge
 
 AGENTS = Path(__file__).parents[1] / "agents"

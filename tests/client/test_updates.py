@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 from msgspec import Raw
 
+from rekindle.acp.jsonrpc import encode, notification, request, response
 from rekindle.client import Question, Said
-from rekindle.client.greeting import Greeting
+from rekindle.client.dispatcher import Sessions
+from rekindle.client.handshake import Greeting
 from rekindle.client.session import Session
-from rekindle.client.sessions import Sessions
-from rekindle.client.talk import Talk
+from rekindle.client.session_channel import Talk
 from rekindle.model import AgentIdentity
-from rekindle.wire.envelope import encode, notification, request, response
 
 KINDS = [
     "agent_message",

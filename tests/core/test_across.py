@@ -5,11 +5,11 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from rekindle.core.items import Message, Plan, ToolCall
-from rekindle.core.replay import message_id, replay
-from rekindle.core.replay_v2 import replay_v2
-from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
+from rekindle.transcript.model import Message, Plan, ToolCall
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.replay_v1 import message_id, replay
+from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
 

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from rekindle.core.capabilities import Capabilities, advertise, read_capabilities
-from rekindle.wire import methods
+from rekindle.acp import methods
+from rekindle.acp.capabilities import Capabilities, advertise, read_capabilities
 
 Json = dict[str, Any]
 

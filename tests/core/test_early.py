@@ -3,8 +3,8 @@
 import pytest
 
 from playbook import Playbook
-from rekindle.core import sessions as module
-from rekindle.core.sessions import Sessions
+from rekindle.proxy import live_session as module
+from rekindle.proxy.live_session import Sessions
 
 
 def test_what_is_held_of_unnamed_sessions_is_bounded() -> None:

@@ -1,6 +1,6 @@
 from hypothesis import given, strategies as st
 
-from rekindle.core.echo import Echo
+from rekindle.acp.prompt_echo import Echo
 
 
 def block(words: str) -> dict[str, str]:

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from rekindle.core.handover import as_block, compose, has_record, remind
-from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
+from rekindle.transcript.handover import as_block, compose, has_record, remind
+from rekindle.transcript.reducer import Transcript, fold
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from playbook import Playbook
-from rekindle.core.listing import PAGE_SIZE
-from rekindle.core.times import iso
 from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch
+from rekindle.proxy.handlers.list import PAGE_SIZE
+from rekindle.text.times import iso
 
 Json = dict[str, Any]
 

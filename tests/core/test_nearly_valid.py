@@ -5,9 +5,9 @@ import json
 import pytest
 
 from playbook import Playbook
+from rekindle.acp.jsonrpc import decode
+from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.model import Side
-from rekindle.wire.envelope import decode
-from rekindle.wire.rewrite import with_id, with_session_id
 from talk import Talk
 
 UNREADABLE = [

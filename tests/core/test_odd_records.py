@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from recorded import NOW
-from rekindle.core.items import Gap
-from rekindle.core.replay import as_line, replay
-from rekindle.core.replay_v2 import replay_v2
-from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
+from rekindle.transcript.model import Gap
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v2 import replay_v2
 
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["", "a", "text", "items", "mode"]),

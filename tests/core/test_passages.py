@@ -2,8 +2,16 @@ from typing import Any
 
 import pytest
 
-from rekindle.core.items import Gap, Message, Plan, Role, ToolCall, Turn
-from rekindle.core.passages import GAP, Origin, Passage, humps, of_title, parted, passages
+from rekindle.transcript.model import Gap, Message, Plan, Role, ToolCall, Turn
+from rekindle.transcript.search_documents import (
+    GAP,
+    Origin,
+    Passage,
+    humps,
+    of_title,
+    parted,
+    passages,
+)
 
 
 def said(*blocks: dict[str, Any], role: Role = Role.USER, id_: str | None = None) -> Message:

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from rekindle.core.query import Term, parse
 from rekindle.errors import UsageError
+from rekindle.text.search_terms import Term, parse
 
 
 @pytest.mark.parametrize(

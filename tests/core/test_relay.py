@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import playbook
-from rekindle.core.connection import Settings
-from rekindle.core.recording import Recording
-from rekindle.core.relay import Relay
 from rekindle.model import Side
+from rekindle.proxy.connection_state import Settings
+from rekindle.proxy.engine import Relay
+from rekindle.proxy.journal import Recording
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
@@ -58,7 +58,7 @@ def test_a_fault_in_a_flow_is_told_and_the_client_is_answered(
         raise RuntimeError("a fault")
 
     book = playbook.Playbook()
-    monkeypatch.setattr("rekindle.core.listing.describe", fail)
+    monkeypatch.setattr("rekindle.proxy.handlers.list.describe", fail)
     book.do_open("s1")
     book.receive(Side.CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
     answer, told = book.out
@@ -74,7 +74,7 @@ def test_a_fault_in_a_replay_is_told_and_the_client_is_answered(
         yield
 
     book = playbook.Playbook()
-    monkeypatch.setattr("rekindle.core.opening.replay", fail)
+    monkeypatch.setattr("rekindle.proxy.handlers.open.replay", fail)
     book.do_agent("Fake load")
     book.do_open("s1")
     params = '{"sessionId":"s1","cwd":"/p","mcpServers":[]}'
@@ -94,7 +94,7 @@ def test_between_versions_a_line_that_could_not_be_translated_is_not_passed_on(
     book.do_speaks("1 2")
     book.do_agent("Fake")
     book.do_open("s1")
-    monkeypatch.setattr("rekindle.core.from_agent.update_for_client", fail)
+    monkeypatch.setattr("rekindle.proxy.agent_messages.update_for_client", fail)
     update = '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{}}'
     line = f'{{"method":"session/update","params":{{"sessionId":"s1","update":{update}}}}}'
     book.receive(Side.AGENT, [line])

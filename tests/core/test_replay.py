@@ -6,11 +6,11 @@ from hypothesis import given, strategies as st
 
 from editor import Editor
 from playbook import Playbook
-from rekindle.core.replay import as_line, handover_notice, replay
-from rekindle.core.replay_v2 import replay_v2
-from rekindle.core.transcript import Transcript, fold
+from rekindle.acp.jsonrpc import encode
 from rekindle.model import Entry, Kind, Opened, Side
-from rekindle.wire.envelope import encode
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.replay_v1 import as_line, handover_notice, replay
+from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
 

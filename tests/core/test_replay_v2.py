@@ -4,11 +4,11 @@ import base64
 import json
 from typing import Any
 
-from rekindle.core.cursors import turns_from
-from rekindle.core.items import ToolCall
-from rekindle.core.replay_v2 import replay_v2
-from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
+from rekindle.transcript.model import ToolCall
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.replay_cursor import turns_from
+from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
 

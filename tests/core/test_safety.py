@@ -5,7 +5,7 @@ from unicodedata import category
 
 import pytest
 
-from rekindle.core.safety import clean, escaped, is_harmful, spelled_out, without_controls
+from rekindle.text.sanitize import clean, escaped, is_harmful, spelled_out, without_controls
 
 COLOURED = (
     "\x1b[1;31mred\x1b[0m \x9b32mgreen \x1b]0;title\x07\x9d0;title\x9c\x1b(B\x1b7\x00a\r\nb\tc"

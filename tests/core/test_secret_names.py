@@ -1,6 +1,6 @@
 import pytest
 
-from rekindle.core.secret_names import is_secret_name, is_secret_option
+from rekindle.text.redact.names import is_secret_name, is_secret_option
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from rekindle.core.snippets import snippet
+from rekindle.text.snippets import snippet
 
 
 def shown(text: str, word: str, width: int = 60, secret: str | None = None) -> str:

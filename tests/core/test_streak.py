@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from playbook import Playbook
-from rekindle.core.relay import Relay
-from rekindle.core.step import Step
-from rekindle.core.streak import Streak
 from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.proxy.chunk_fast_path import Streak
+from rekindle.proxy.engine import Relay
+from rekindle.proxy.step import Step
 
 
 def update(session: str, kind: str, words: str) -> bytes:

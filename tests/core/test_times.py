@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from rekindle.core.times import in_us, iso, read_iso
+from rekindle.text.times import in_us, iso, read_iso
 
 
 @given(st.integers(-60_000_000_000_000, 4_000_000_000_000))

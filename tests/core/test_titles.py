@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from rekindle.core.titles import LONGEST, shorten, title_from_prompt
+from rekindle.transcript.titles import LONGEST, shorten, title_from_prompt
 
 
 @pytest.mark.parametrize(

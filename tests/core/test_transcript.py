@@ -2,9 +2,9 @@ import json
 from itertools import count
 from typing import Any
 
-from rekindle.core.items import Gap, Message, Other, Plan, Role, ToolCall
-from rekindle.core.transcript import Transcript, fold
 from rekindle.model import Entry, Kind, Side
+from rekindle.transcript.model import Gap, Message, Other, Plan, Role, ToolCall
+from rekindle.transcript.reducer import Transcript, fold
 
 SEQ = count(1)
 

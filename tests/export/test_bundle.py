@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 from exported import NOW, changes_of, filled, packed, squeezed
 from recorded import answered, asked, opened, told
 from rekindle.errors import BadBundle
-from rekindle.export.bundle import bundle
 from rekindle.model import Change, Kind, Side, Stretch
 from rekindle.store.memory import MemoryStore
+from rekindle.transfer.bundle_format import bundle
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from everything import KEY, SESSION, everything
-from rekindle.core.transcript import Transcript, fold
-from rekindle.export.as_acp import as_acp
-from rekindle.export.as_html import as_html
-from rekindle.export.as_json import as_json
-from rekindle.export.as_markdown import as_markdown
-from rekindle.export.redacting import redact_session, redact_terminal, redact_turn
+from rekindle.export.acp import as_acp
+from rekindle.export.html import as_html
+from rekindle.export.json import as_json
+from rekindle.export.markdown import as_markdown
+from rekindle.export.redact_transcript import redact_session, redact_terminal, redact_turn
 from rekindle.model import Session
 from rekindle.store.memory import MemoryStore
+from rekindle.transcript.reducer import Transcript, fold
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from rekindle.export.redacting import redact, redact_session
+from rekindle.export.redact_transcript import redact, redact_session
 from rekindle.model import AgentIdentity, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 

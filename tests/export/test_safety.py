@@ -7,15 +7,15 @@ from markdown_it import MarkdownIt
 
 from harmless import UNSEEN, check
 from recorded import NOW, entry
-from rekindle.core.transcript import fold
-from rekindle.export.as_acp import as_acp
-from rekindle.export.as_html import as_html
-from rekindle.export.as_json import as_json
-from rekindle.export.as_markdown import as_markdown, contained, fenced
+from rekindle.export.acp import as_acp
+from rekindle.export.html import as_html
+from rekindle.export.json import as_json
+from rekindle.export.markdown import as_markdown, contained, fenced
+from rekindle.export.markdown_html import rendered
 from rekindle.export.plain import clean
-from rekindle.export.rendering import rendered
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
+from rekindle.transcript.reducer import fold
 
 HOSTILE = st.sampled_from(
     [

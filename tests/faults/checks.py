@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import Entry, Kind
-from rekindle.store.examining import Examination
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.store import SqliteStore
 
 from .ledger import Conversation, Serial, asked_in, said_in
 from .violation import Violation

@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS, place
-from rekindle.store.opening import lock_path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, place
+from rekindle.store.sqlite.store import SqliteStore
 
 from .checks import check_soundness, recorded
 from .processes import Process, until

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rekindle.errors import StoreError
 from rekindle.model import Kind, Page
-from rekindle.store.damage import in_words, reports
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.quarantine import in_words, reports
+from rekindle.store.sqlite.store import SqliteStore
 
 from .checks import Recorded, check_no_faults_of_ours, check_soundness, recorded
 from .editor import Editor

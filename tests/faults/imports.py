@@ -14,8 +14,8 @@ import apsw
 from claude_files import ClaudeFile
 from rekindle.errors import SessionNotFound
 from rekindle.model import Page
-from rekindle.store.migrations import places, seq_at
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.schema import places, seq_at
+from rekindle.store.sqlite.store import SqliteStore
 
 from .commands import run
 from .processes import until

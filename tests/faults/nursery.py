@@ -102,7 +102,7 @@ def _become(order: Order, fds: list[int]) -> Callable[[], object]:
         _let_the_clock_jump(order["clock"])
     if "obeys_modes" in order:
         obey_modes()
-    from rekindle.cli import main  # noqa: PLC0415 - this is the process that it is for
+    from rekindle.cli.main import main  # noqa: PLC0415 - this is the process that it is for
 
     return lambda: main(order["arguments"])
 

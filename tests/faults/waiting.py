@@ -12,10 +12,10 @@ from pathlib import Path
 
 import apsw
 
-from rekindle.store.filelock import FileLock
-from rekindle.store.location import pending_files
-from rekindle.store.opening import lock_path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.address import pending_files
+from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.store import SqliteStore
 
 from .checks import check_no_faults_of_ours
 from .editor import Editor

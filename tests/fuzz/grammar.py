@@ -5,8 +5,8 @@ from typing import Any
 
 from fuzz.hostile import PATHS, TEXTS, mangled, spoiled, value, written
 from fuzz.seeds import lines
+from rekindle.acp.jsonrpc import decode
 from rekindle.model import Side
-from rekindle.wire.envelope import decode
 
 Json = dict[str, Any]
 

@@ -15,9 +15,9 @@ from fuzz.grammar import SESSIONS, Speaker
 from fuzz.hostile import is_deep, mangled, value, written
 from fuzz.ring import Ring
 from fuzz.seeds import scripts
+from rekindle.acp.jsonrpc import peek, request_key, split_batch
 from rekindle.errors import SessionNotFound
 from rekindle.model import Page, Side
-from rekindle.wire.envelope import peek, request_key, split_batch
 
 _OFFERED = ["load", "resume", "list", "close", "delete", "fork", "embedded"]
 _FLAGS = ["strict", "no-handover", "takeover"]

@@ -3,11 +3,11 @@
 import msgspec
 
 from playbook import Playbook
-from rekindle.core.replay import as_line, replay
-from rekindle.core.replay_v2 import replay_v2
-from rekindle.core.step import Step
-from rekindle.core.transcript import fold
 from rekindle.model import Page, Side
+from rekindle.proxy.step import Step
+from rekindle.transcript.reducer import fold
+from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v2 import replay_v2
 
 _AMPLIFIED = 200
 _AMPLE = 4_000_000

@@ -21,19 +21,16 @@ from fuzz.ring import Ring
 from harmless import UNSEEN, check, check_shown
 from imported import check_any, entries_of, talks_of
 from recorded import NOW, answered, asked, opened, told
-from rekindle.cli.detail import Detail
-from rekindle.cli.pieces import heading, plain_lines, turn_pieces
-from rekindle.cli.pretty import make_console, spaced
-from rekindle.core.handover import compose, remind
-from rekindle.core.replay import as_line, replay
-from rekindle.core.replay_v2 import replay_v2
-from rekindle.core.secrets import mask
-from rekindle.core.transcript import Transcript, fold
+from rekindle.acp.framing import LineBuffer
+from rekindle.acp.jsonrpc import decode, encode, members, peek, request_key, split_batch
+from rekindle.cli.render.detail import Detail
+from rekindle.cli.render.rich_text import make_console, spaced
+from rekindle.cli.render.transcript import heading, plain_lines, turn_pieces
 from rekindle.errors import BadBundle
-from rekindle.export.as_acp import as_acp
-from rekindle.export.as_html import as_html
-from rekindle.export.as_json import as_json
-from rekindle.export.as_markdown import as_markdown
+from rekindle.export.acp import as_acp
+from rekindle.export.html import as_html
+from rekindle.export.json import as_json
+from rekindle.export.markdown import as_markdown
 from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.codex import TOOL as CODEX
@@ -41,8 +38,11 @@ from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.importers.opencode.session import Conversations
 from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.wire.envelope import decode, encode, members, peek, request_key, split_batch
-from rekindle.wire.framing import LineBuffer
+from rekindle.text.redact.secrets import mask
+from rekindle.transcript.handover import compose, remind
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v2 import replay_v2
 
 _KINDS = list(Kind)
 _PAIRS = ["1 1", "1 2", "2 1", "2 2"]

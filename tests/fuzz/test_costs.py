@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from fuzz.ring import Ring
-from rekindle.core.safety import clean, without_controls
-from rekindle.core.transcript import fold
-from rekindle.core.translate.live_v1 import LiveToV1
-from rekindle.export.parts import call_parts
+from rekindle.acp.jsonrpc import encode
+from rekindle.acp.translate.live_v1 import LiveToV1
+from rekindle.export.content import call_parts
 from rekindle.model import Entry, Kind, Side
-from rekindle.wire.envelope import encode
+from rekindle.text.sanitize import clean, without_controls
+from rekindle.transcript.reducer import fold
 
 MOST_SECONDS = 4.0
 MANY = 12_000

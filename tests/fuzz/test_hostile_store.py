@@ -11,9 +11,9 @@ from fuzz.peers import converse
 from fuzz.targets import stretch_of
 from harmless import STYLE, UNSEEN, check
 from recorded import NOW, answered, asked, entry, told
-from rekindle.cli import main
+from rekindle.cli.main import main
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Page, Titled, TitleSource
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 from terminals import run, terminal
 
 MUCH = 10_000

@@ -13,9 +13,9 @@ from msgspec import Raw
 from acp import PATIENCE, REKINDLE
 from fuzz.grammar import Speaker
 from harmless import UNSEEN
+from rekindle.acp.jsonrpc import encode, peek
 from rekindle.model import Page, Side
-from rekindle.store.sqlite import SqliteStore
-from rekindle.wire.envelope import encode, peek
+from rekindle.store.sqlite.store import SqliteStore
 from terminals import run
 
 AGENT = Path(__file__).parents[1] / "agents" / "spiteful.py"

@@ -9,12 +9,12 @@ from hypothesis import given, strategies as st
 
 from claude_files import CWD, SESSION, ClaudeFile, everything, forked, said
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
-from rekindle.core.handover import compose
-from rekindle.core.items import Message, Role, ToolCall
-from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.claude import TOOL
 from rekindle.model import TitleSource
+from rekindle.transcript.handover import compose
+from rekindle.transcript.model import Message, Role, ToolCall
+from rekindle.transcript.reducer import fold
 
 GOLDEN = Path(__file__).parent / "golden"
 

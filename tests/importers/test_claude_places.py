@@ -9,7 +9,7 @@ from claude_files import CWD, SESSION, ClaudeFile, everything
 from imported import entries_of, talks_of
 from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL
-from rekindle.importers.claude.places import folder_name, folders
+from rekindle.importers.claude.locations import folder_name, folders
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import pytest
 
 from claude_files import CWD, SESSION, ClaudeFile, said, thought
 from imported import check_growth, entries_of, settled_of, talks_of, told
-from rekindle.core.items import Message, Plan
-from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL
-from rekindle.importers.claude.words import What, hear
+from rekindle.importers.claude.user_text import What, hear
 from rekindle.model import TitleSource
+from rekindle.transcript.model import Message, Plan
+from rekindle.transcript.reducer import fold
 
 
 def told_of(it: ClaudeFile, home: Path) -> list[object]:

@@ -8,10 +8,10 @@ import pytest
 from codex_files import SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy, paginated, rolled_back
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
-from rekindle.core.items import Message, Role, ToolCall
-from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes
 from rekindle.importers.codex import TOOL
+from rekindle.transcript.model import Message, Role, ToolCall
+from rekindle.transcript.reducer import fold
 
 GOLDEN = Path(__file__).parent / "golden"
 NAME = f"rollout-2026-01-09T10-00-00-{SESSION}.jsonl"

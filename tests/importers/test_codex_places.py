@@ -13,8 +13,8 @@ from codex_sessions import bare, legacy
 from imported import entries_of, talks_of, told
 from rekindle.importers.base import Notes
 from rekindle.importers.codex import TOOL
-from rekindle.importers.codex.places import folders
-from rekindle.importers.codex.words import own_words
+from rekindle.importers.codex.locations import folders
+from rekindle.importers.codex.user_text import own_words
 from rekindle.model import TitleSource
 
 
@@ -174,7 +174,7 @@ def test_a_session_may_begin_in_many_files(tmp_path: Path, monkeypatch: pytest.M
     path = it.write(tmp_path)
     words = [f"{kind} {number}" for number in range(1, 40) for kind in ("Question", "Answer")]
     assert told(talks_of(TOOL, path)[0]) == words
-    monkeypatch.setattr("rekindle.importers.codex.places._MOST_LINKS", 3)
+    monkeypatch.setattr("rekindle.importers.codex.locations._MOST_LINKS", 3)
     notes = Notes()
     assert told(talks_of(TOOL, path, notes)[0]) == words[-8:]
     assert notes.skipped == {"what a session begins with is in too many files": 1}

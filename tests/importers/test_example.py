@@ -13,7 +13,7 @@ from imported import check_any, check_growth, talks_of, told
 from rekindle.importers.base import Notes, Tool
 from rekindle.model import TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.store.merging import How
+from rekindle.transfer.merge import How
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "importers.md"
 RECORDS = [

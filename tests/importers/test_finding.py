@@ -13,9 +13,9 @@ from claude_files import SESSION, ClaudeFile
 from gathered import NOW, Run, everything
 from rekindle.importers.base import Found
 from rekindle.importers.claude import TOOL
-from rekindle.importers.finding import each, found_in, why
-from rekindle.store.gathering import Gatherer, Report, Wanted
+from rekindle.importers.scan import each, found_in, why
 from rekindle.store.memory import MemoryStore
+from rekindle.transfer.import_scan import Gatherer, Report, Wanted
 
 OTHER = SESSION.replace("1", "2")
 

@@ -23,14 +23,14 @@ from gemini_files import (
     written_again,
 )
 from imported import check_growth, entries_of, settled_of, talks_of, told, written_down
-from rekindle.core.items import Message, Role, ToolCall
-from rekindle.core.transcript import fold
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.files import File, Records
 from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.store.merging import How
+from rekindle.transcript.model import Message, Role, ToolCall
+from rekindle.transcript.reducer import fold
+from rekindle.transfer.merge import How
 
 GOLDEN = Path(__file__).parent / "golden"
 NAME = f"session-2025-11-09T00-00-{SESSION[:8]}"

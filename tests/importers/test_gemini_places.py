@@ -13,9 +13,9 @@ from imported import entries_of, talks_of
 from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL
-from rekindle.importers.gemini.places import folders
+from rekindle.importers.gemini.locations import folders
 from rekindle.store.memory import MemoryStore
-from rekindle.store.merging import How
+from rekindle.transfer.merge import How
 
 HASH = sha256(CWD.encode()).hexdigest()
 

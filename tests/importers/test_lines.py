@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import Raw, Struct
 
-from rekindle.core.items import Message
-from rekindle.core.transcript import fold
 from rekindle.importers import lines as lines_module
 from rekindle.importers.base import Notes, Tally
-from rekindle.importers.lines import Lines
-from rekindle.importers.records import Reader, is_text
-from rekindle.importers.telling import LATEST_US, Clock, Teller, step, text
+from rekindle.importers.entry_builder import LATEST_US, Clock, Teller, step, text
+from rekindle.importers.lenient_reader import Reader, is_text
+from rekindle.importers.line_reader import Lines
 from rekindle.importers.uuids import Uuids
+from rekindle.transcript.model import Message
+from rekindle.transcript.reducer import fold
 
 
 @given(st.lists(st.binary(max_size=50).map(lambda it: it.replace(b"\n", b"")), max_size=20))

@@ -23,11 +23,11 @@ from opencode_files import (
     running,
     said,
 )
-from rekindle.core.items import ToolCall
 from rekindle.importers.base import Notes, Talk
-from rekindle.importers.lines import LONGEST
+from rekindle.importers.line_reader import LONGEST
 from rekindle.importers.opencode import TOOL
 from rekindle.model import Entry
+from rekindle.transcript.model import ToolCall
 
 GOLDEN = Path(__file__).parent / "golden"
 

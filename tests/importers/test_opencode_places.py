@@ -19,7 +19,7 @@ from recorded import opened
 from rekindle.importers.base import Notes
 from rekindle.importers.database import Database
 from rekindle.importers.opencode import TOOL
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 
 def talk(turns: int = 1, session: str = SESSION, **fields: object) -> OpenCode:

@@ -3,10 +3,10 @@ from typing import TypeVar
 
 import pytest
 
-from rekindle.core.flow import Claim, Failure, Find, Known, SameFolder
 from rekindle.errors import StoreUnavailable
 from rekindle.model import Claimed, Holder, Opened
-from rekindle.run.answers import Answers
+from rekindle.proxy.flow import Claim, Failure, Find, Known, SameFolder
+from rekindle.runtime.query_handler import Answers
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 

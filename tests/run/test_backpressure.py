@@ -14,9 +14,9 @@ import pytest
 
 from acp import CWD, EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.run import stdio
-from rekindle.run.stdio import Sink
-from rekindle.store.sqlite import SqliteStore
+from rekindle.runtime.transports import stdio
+from rekindle.runtime.transports.stdio import Sink
+from rekindle.store.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="only Linux tells how much memory another has"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rekindle.run.clock import Clock
+from rekindle.runtime.clock import Clock
 
 HOUR_US = 3_600_000_000
 

@@ -17,13 +17,13 @@ from shortened import some
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import Entry, Holder, Kind, Tallied
-from rekindle.run import backlog, recorder as module
-from rekindle.run.log import Log
-from rekindle.run.recorder import Recorder
-from rekindle.store.damage import reports
-from rekindle.store.location import open_pending, salvage_store
-from rekindle.store.pages import PAGE
-from rekindle.store.sqlite import SqliteStore
+from rekindle.runtime import recorder as module, write_buffer
+from rekindle.runtime.log import Log
+from rekindle.runtime.recorder import Recorder
+from rekindle.store.address import open_pending, salvage_store
+from rekindle.store.sqlite.pages import PAGE
+from rekindle.store.sqlite.quarantine import reports
+from rekindle.store.sqlite.store import SqliteStore
 
 Start = Callable[..., Client]
 
@@ -238,7 +238,7 @@ def test_nobody_waits_for_what_takes_long(
     damaged: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_PATIENCE_OF_QUESTIONS", 0.0)
-    monkeypatch.setattr(backlog, "_LARGEST", 0)
+    monkeypatch.setattr(write_buffer, "_LARGEST", 0)
     may_go_on = Event()
 
     def slowly() -> str | None:

@@ -13,7 +13,7 @@ from tools_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, Made
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
 from acp_v2 import HELLO, START, ClientV2
 from rekindle.model import Kind
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 Start = Callable[..., Client]
 AGENT = Path(__file__).parents[1] / "agents" / "tool_like.py"

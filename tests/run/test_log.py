@@ -6,7 +6,7 @@ from threading import Thread
 import pytest
 
 from acp import PATIENCE
-from rekindle.run.log import Log
+from rekindle.runtime.log import Log
 
 
 def test_what_is_told_just_when_all_before_it_is_told_is_told_too(

@@ -16,15 +16,15 @@ from damaging import fill, overwrite
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.model import Entry, Kind, Opened, Page, Side, Stretch, Tallied, Titled, TitleSource
-from rekindle.run import backlog, recorder as module
-from rekindle.run.log import Log
-from rekindle.run.recorder import Recorder
-from rekindle.store.damage import reports
-from rekindle.store.filelock import FileLock
-from rekindle.store.location import open_pending, open_store, pending_files
-from rekindle.store.opening import lock_path
-from rekindle.store.pending import Pending, left
-from rekindle.store.sqlite import SqliteStore
+from rekindle.runtime import recorder as module, write_buffer
+from rekindle.runtime.log import Log
+from rekindle.runtime.recorder import Recorder
+from rekindle.store.address import open_pending, open_store, pending_files
+from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.pending import Pending, left
+from rekindle.store.sqlite.quarantine import reports
+from rekindle.store.sqlite.store import SqliteStore
 
 Start = Callable[..., Client]
 
@@ -50,8 +50,8 @@ def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Have recorders try again at once, and keep little in memory."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(backlog, "_LARGEST", 100)
-    monkeypatch.setattr(backlog, "_SIZE_OF_THE_REST", 25)
+    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
+    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 25)
     return store_path
 
 
@@ -241,7 +241,7 @@ def test_nothing_overtakes_what_is_in_memory(path: Path, heard: Heard) -> None:
             raise OSError(errno.ENOSPC, "no room")
         return open_pending(path)
 
-    waiting = backlog.Backlog(full, heard)
+    waiting = write_buffer.Backlog(full, heard)
     for number in range(1, 4):
         waiting.add(said(b"%d" % number), sync=False)
     with SqliteStore(path) as store:

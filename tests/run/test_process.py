@@ -235,14 +235,14 @@ def test_strictness_refuses_and_tells(start: Start) -> None:
 
 FAULTY = """
 import sys
-from rekindle.core.relay import Relay
+from rekindle.proxy.engine import Relay
 receive = Relay.receive
 def faulty(self, side, lines, at_us):
     if b"boom" in lines:
         raise RuntimeError("a fault of ours")
     return receive(self, side, lines, at_us)
 Relay.receive = faulty
-from rekindle.cli import main
+from rekindle.cli.main import main
 sys.exit(main(["run", "--store", sys.argv[1], "--", "cat"]))
 """
 

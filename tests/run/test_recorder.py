@@ -11,11 +11,11 @@ import pytest
 from acp import EXAMPLE_AGENT, Client
 from rekindle.errors import SessionNotFound, StoreUnavailable
 from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch
-from rekindle.run import backlog, recorder as module
-from rekindle.run.log import Log
-from rekindle.run.recorder import Recorder
-from rekindle.store import rescuing
-from rekindle.store.sqlite import SqliteStore
+from rekindle.runtime import recorder as module, write_buffer
+from rekindle.runtime.log import Log
+from rekindle.runtime.recorder import Recorder
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transfer import rescue
 
 Start = Callable[..., Client]
 
@@ -48,8 +48,8 @@ def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Itera
     """Make a recorder that tries again at once."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(backlog, "_LARGEST", 100)
-    monkeypatch.setattr(backlog, "_SIZE_OF_THE_REST", 40)
+    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
+    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 40)
     made = Recorder(lambda: SqliteStore(path, patience=0.05), heard)
     yield made
     made.close()
@@ -300,7 +300,7 @@ def test_what_could_not_be_saved_at_once_is_saved_later(
         raise StoreUnavailable("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(rescuing, "rescue", fail)
+        patch.setattr(rescue, "rescue", fail)
         recorder.record(said(b"2"), sync=True)
         recorder.record(said(b"3"), sync=True)
     assert "recording again" not in heard.told

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from acp import EXAMPLE_AGENT, NEW, Client, selected
-from rekindle.core.items import Message, Role
-from rekindle.core.transcript import fold
 from rekindle.model import Entry, Kind, Page
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transcript.model import Message, Role
+from rekindle.transcript.reducer import fold
 
 Start = Callable[..., Client]
 

@@ -12,7 +12,7 @@ import pytest
 
 from acp import EXAMPLE_AGENT, NEW, Client, is_running, kind, said
 from rekindle.model import AgentIdentity, Deleted, Kind, Opened, Side, Stretch
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 Start = Callable[..., Client]
 

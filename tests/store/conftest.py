@@ -5,7 +5,7 @@ import pytest
 
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])

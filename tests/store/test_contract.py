@@ -32,7 +32,7 @@ from rekindle.model import (
 )
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 

@@ -10,10 +10,10 @@ from damaging import chunks, fill
 from recorded import NOW, asked
 from rekindle.errors import StoreUnavailable
 from rekindle.model import Holder, Tallied
-from rekindle.store import damage
-from rekindle.store.filelock import FileLock
-from rekindle.store.opening import lock_path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite import quarantine
+from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.store import SqliteStore
 
 HOLDER = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
 CHANGES = (
@@ -26,7 +26,7 @@ CHANGES = (
 
 
 def set_aside(path: Path, lock: FileLock) -> None:
-    assert damage._save(path, damage._set_aside(path, lock), print)  # noqa: SLF001
+    assert quarantine._save(path, quarantine._set_aside(path, lock), print)  # noqa: SLF001
 
 
 def at_look(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
@@ -54,7 +54,7 @@ def test_it_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: int, claimed: list[str]
 ) -> None:
     # SQLite's own lock is had by whoever commits, who may be stopped for long.
-    monkeypatch.setattr(damage, "_PATIENCE_WITH_COMMITS", 1)
+    monkeypatch.setattr(quarantine, "_PATIENCE_WITH_COMMITS", 1)
     path = tmp_path / "s.db"
     with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
@@ -101,7 +101,7 @@ def test_whoever_sets_it_aside_waits_for_a_commit(tmp_path: Path) -> None:
         fill(store, range(3))
         before = len(list(store.read("ses_2")))
         assert lock.acquire(0)
-        db = damage._keep_out(path)  # noqa: SLF001
+        db = quarantine._keep_out(path)  # noqa: SLF001
         assert db
         with closing(db), pytest.raises(StoreUnavailable, match="is locked"):
             store.write(CHANGES, patience=0.01)

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from claude_files import SESSION, ClaudeFile, forked, said
 from gathered import NOW, Run, everything, told
 from recorded import answered, asked
-from rekindle.core.handover import compose
-from rekindle.core.transcript import fold
 from rekindle.model import (
     NOBODY,
     AgentIdentity,
@@ -25,9 +23,11 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
-from rekindle.store.gathering import Taken
 from rekindle.store.memory import MemoryStore
-from rekindle.store.merging import How
+from rekindle.transcript.handover import compose
+from rekindle.transcript.reducer import fold
+from rekindle.transfer.import_scan import Taken
+from rekindle.transfer.merge import How
 
 OTHER = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
 

@@ -8,11 +8,11 @@ import pytest
 from codex_files import SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
 from gathered import Run, everything
+from rekindle.acp.jsonrpc import members, rows, table
 from rekindle.importers.codex import TOOL
 from rekindle.model import Archived, Kind, Page, TitleSource
 from rekindle.store.base import Store
-from rekindle.store.merging import How
-from rekindle.wire.envelope import members, rows, table
+from rekindle.transfer.merge import How
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from rekindle.model import (
     Entry,
     Holder,
 )
-from rekindle.store import parts
 from rekindle.store.base import Store
-from rekindle.store.gathering import Gatherer, Report, Wanted
-from rekindle.store.importing import Importer
-from rekindle.store.merging import How
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transfer import batch_writer
+from rekindle.transfer.import_apply import Importer
+from rekindle.transfer.import_scan import Gatherer, Report, Wanted
+from rekindle.transfer.merge import How
 
 OTHER = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
@@ -82,7 +82,7 @@ def test_another_version_of_the_importer_replaces_what_the_last_has_made(
 def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interruption(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_ENTRIES_A_PART", 4)
+    monkeypatch.setattr(batch_writer, "_ENTRIES_A_PART", 4)
     it = ClaudeFile()
     for number in range(6):
         it.turn(number)
@@ -109,7 +109,7 @@ def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interrupti
 def test_nobody_goes_on_with_it_while_it_is_written(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_ENTRIES_A_PART", 2)
+    monkeypatch.setattr(batch_writer, "_ENTRIES_A_PART", 2)
     it = ClaudeFile()
     for number in range(3):
         it.turn(number)

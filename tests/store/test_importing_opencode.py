@@ -11,7 +11,7 @@ from rekindle.importers.base import Tally
 from rekindle.importers.opencode import TOOL
 from rekindle.model import Entry, Page
 from rekindle.store.base import Store
-from rekindle.store.merging import How
+from rekindle.transfer.merge import How
 
 
 def run(store: Store, path: Path) -> Run:

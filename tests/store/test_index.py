@@ -30,14 +30,14 @@ from recorded import (
     told,
     update,
 )
-from rekindle.core.query import parse
 from rekindle.errors import StoreUnavailable
 from rekindle.model import Deleted, Forked, Holder, Kind, Opened, Page, Stretch
-from rekindle.store.index import Index
-from rekindle.store.indexing import bring_up_to_date
-from rekindle.store.location import index_path
-from rekindle.store.searching import Wanted, search
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.address import index_path
+from rekindle.store.sqlite.search_index import Index
+from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.text.search_terms import parse
+from rekindle.transfer.indexer import bring_up_to_date
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_the_store_is_only_read(path: Path) -> None:
 def test_a_long_session_is_written_in_several_steps(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.indexing._CHARACTERS_A_WRITE", 500)
+    monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_A_WRITE", 500)
     store.write([opened("a"), *(asked("a", f"word{number}") for number in range(20))])
     with Index(path) as index:
         steps = bring_up_to_date(index, store)
@@ -297,7 +297,7 @@ WRITER = """
 import json, sys
 from pathlib import Path
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
     store.write([Opened(session_id=name, at_us=1, cwd="/p")])
@@ -310,9 +310,9 @@ INDEXER = """
 import sys
 from pathlib import Path
 from rekindle.errors import StoreUnavailable
-from rekindle.store.index import Index, table_of
-from rekindle.store.indexing import bring_up_to_date
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.search_index import Index, table_of
+from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.store.sqlite.store import SqliteStore
 path = Path(sys.argv[1])
 with SqliteStore(path, create=False) as store, Index(path, patience=20) as index:
     for _ in range(20):
@@ -351,7 +351,7 @@ def test_an_index_that_cannot_be_written_is_used_as_it_is(
     def refuse(_: Path) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("rekindle.store.index.make_private_file", refuse)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index.make_private_file", refuse)
     with Index(path) as index:
         assert len(search(index, Wanted(terms=parse("hello")))) == 1
         with pytest.raises(StoreUnavailable, match="cannot be written"):
@@ -391,8 +391,8 @@ def shards(path: Path) -> list[int]:
 def test_a_shard_that_is_full_is_followed_by_another(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.index._PASSAGES_A_SHARD", 3)
-    monkeypatch.setattr("rekindle.store.indexing._TASKS_AT_ONCE", 2)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 3)
+    monkeypatch.setattr("rekindle.transfer.indexer._TASKS_AT_ONCE", 2)
     names = [f"s{number}" for number in range(10)]
     for name in names:
         store.write([opened(name), asked(name, "Hello"), told(name, f"I am {name}")])
@@ -410,7 +410,7 @@ def test_a_shard_that_is_full_is_followed_by_another(
 def test_what_is_forgotten_takes_only_its_shard_along(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.index._PASSAGES_A_SHARD", 2)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 2)
     names = [f"s{number}" for number in range(6)]
     for name in names:
         store.write([opened(name), asked(name, "Hello")])

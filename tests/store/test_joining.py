@@ -11,13 +11,13 @@ from claude_files import CWD, SESSION, ClaudeFile, said
 from gathered import NOW, Run, everything
 from gemini_files import GeminiFile
 from recorded import answered, asked, entry, told
-from rekindle.core.handover import compose, remind
-from rekindle.core.transcript import Transcript, fold
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.model import Change, Entry, Imported, Kind, Opened, Origin, Recorded, Tallied
 from rekindle.store.base import Store
-from rekindle.store.merging import How
+from rekindle.transcript.handover import compose, remind
+from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transfer.merge import How
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from rekindle.model import (
 )
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.store.merging import How
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transfer.merge import How
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -13,11 +13,11 @@ import pytest
 
 from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from rekindle.model import Holder, Kind, Opened, Page, Side, Stretch
-from rekindle.store.damage import is_damaged, salvage
-from rekindle.store.examining import is_store
-from rekindle.store.migrations import MIGRATIONS, tables_of
-from rekindle.store.opening import in_words, lock_path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.connection import in_words, lock_path
+from rekindle.store.sqlite.inspect import is_store
+from rekindle.store.sqlite.quarantine import is_damaged, salvage
+from rekindle.store.sqlite.schema import MIGRATIONS, tables_of
+from rekindle.store.sqlite.store import SqliteStore
 
 
 def said(line: bytes) -> Stretch:

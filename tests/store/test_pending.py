@@ -31,12 +31,12 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store import pending as module
+from rekindle.store.address import open_store, pending_files
 from rekindle.store.base import Store
-from rekindle.store.filelock import FileLock
-from rekindle.store.location import open_store, pending_files
-from rekindle.store.pending import MARK, Pending, left, take_in
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite import pending as module
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.pending import MARK, Pending, left, take_in
+from rekindle.store.sqlite.store import SqliteStore
 
 NOW = 1_700_000_000_000_000
 WORDS = st.text(st.characters(codec="utf-8"))
@@ -318,7 +318,7 @@ def test_a_write_that_fails_halfway_leaves_what_was_there(
 
 
 def test_damage_takes_nothing_of_what_is_known_to_be_taken(path: Path) -> None:
-    from rekindle.store.damage import salvage  # noqa: PLC0415
+    from rekindle.store.sqlite.quarantine import salvage  # noqa: PLC0415
 
     waiting = Pending(path)
     waiting.add([said(b"%d" % n) for n in range(3)])

@@ -12,9 +12,9 @@ from shortened import some
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.store import opening
-from rekindle.store.examining import Examination
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite import connection
+from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.store import SqliteStore
 
 Write = tuple[int, int, bool, bool]
 WRITES = st.lists(
@@ -43,7 +43,7 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
 
     with losing_disk() as disk, pytest.MonkeyPatch.context() as patch:
         # Checkpoints are what is hardest, so there should be some.
-        patch.setattr(opening, "_PAGES_A_CHECKPOINT", 8)
+        patch.setattr(connection, "_PAGES_A_CHECKPOINT", 8)
         disk.before_each = look
         with SqliteStore(path) as store:
             store.write([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)

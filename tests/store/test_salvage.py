@@ -35,10 +35,10 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.damage import salvage
-from rekindle.store.migrations import place
-from rekindle.store.pages import PAGE
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.pages import PAGE
+from rekindle.store.sqlite.quarantine import salvage
+from rekindle.store.sqlite.schema import place
+from rekindle.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture(scope="module")

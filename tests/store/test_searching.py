@@ -13,12 +13,12 @@ from shortened import some
 
 from exported import packed, taken
 from recorded import NOW, answered, asked, called, everything, found, look, opened, told, update
-from rekindle.core.query import parse
 from rekindle.model import AgentIdentity, Opened, Page, Stretch, Titled, TitleSource
-from rekindle.store.index import Index
 from rekindle.store.memory import MemoryStore
-from rekindle.store.searching import Wanted, search
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.search_index import Index
+from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.text.search_terms import parse
 
 Change = Opened | Stretch
 
@@ -148,7 +148,7 @@ def test_a_turn_is_told_once_by_its_best_passage(store: SqliteStore, path: Path)
 def test_of_many_sessions_the_right_ones_are_found(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sparse: int
 ) -> None:
-    monkeypatch.setattr("rekindle.store.searching._SPARSE", sparse)
+    monkeypatch.setattr("rekindle.store.sqlite.search_query._SPARSE", sparse)
     changes: list[Change] = []
     for number in range(700):
         name = f"s{number}"

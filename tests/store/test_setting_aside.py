@@ -14,13 +14,13 @@ from damaging import ALL, Files, chunks, files_beside, fill
 
 from acp import PATIENCE
 from rekindle.errors import StoreDamaged, StoreUnavailable
-from rekindle.store import damage, opening
-from rekindle.store.damage import Report, is_damaged, reports, salvage
-from rekindle.store.examining import Examination
-from rekindle.store.filelock import FileLock
-from rekindle.store.location import open_store
-from rekindle.store.opening import lock_path, made_path, report_path, waiting
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.address import open_store
+from rekindle.store.sqlite import connection, quarantine
+from rekindle.store.sqlite.connection import lock_path, made_path, report_path, waiting
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.quarantine import Report, is_damaged, reports, salvage
+from rekindle.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def damaged(tmp_path: Path) -> Path:
 def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(damage.time, "strftime", lambda *_: "20260102T030405Z")
+    monkeypatch.setattr(quarantine.time, "strftime", lambda *_: "20260102T030405Z")
     asides: list[Files] = []
     for _ in range(3):
         path = damaged(tmp_path)
@@ -102,7 +102,7 @@ def test_who_is_killed_while_saving_leaves_it_to_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(damage.Salvager, "settle", die)
+        patch.setattr(quarantine.Salvager, "settle", die)
         with pytest.raises(KeyboardInterrupt):
             salvage(path)
     assert not path.exists()
@@ -121,13 +121,13 @@ def test_what_was_saved_is_known_whenever_one_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
-    write = damage._write  # noqa: SLF001
+    write = quarantine._write  # noqa: SLF001
 
     def see(file: Path, data: bytes) -> None:
         assert not path.is_file()
         write(file, data)
 
-    monkeypatch.setattr(damage, "_write", see)
+    monkeypatch.setattr(quarantine, "_write", see)
     report = salvage(path)
     assert report
     # Killed before the new store was renamed; only its name makes it one.
@@ -142,7 +142,7 @@ def test_what_was_saved_is_known_whenever_one_is_killed(
     path.rename(tmp_path / "away")
     path.mkdir()
     with pytest.raises(OSError, match="directory"):
-        damage._save(path, Path(report.path), print)  # noqa: SLF001
+        quarantine._save(path, Path(report.path), print)  # noqa: SLF001
     path.rmdir()
     assert waiting(path) == Path(report.path)
     assert salvage(path) == report
@@ -153,7 +153,7 @@ def test_what_waits_is_what_was_set_aside_last_whatever_the_clock_says(
 ) -> None:
     for stamp in ("20260102T030405Z", "20250102T030405Z"):
         path = damaged(tmp_path)
-        monkeypatch.setattr(damage.time, "strftime", lambda *_, it=stamp: it)
+        monkeypatch.setattr(quarantine.time, "strftime", lambda *_, it=stamp: it)
         report = salvage(path, is_sure=True)
         assert report
         report_path(Path(report.path)).unlink()
@@ -166,7 +166,7 @@ def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None
     with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
         # As one does that is killed before it has renamed the log as well.
-        damage._set_aside(path, lock)  # noqa: SLF001
+        quarantine._set_aside(path, lock)  # noqa: SLF001
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
             store.write([chunks("ses_1", 1, 1)], sync=True)
         report = salvage(path)
@@ -179,14 +179,14 @@ def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
 ) -> None:
     path = damaged(tmp_path)
     saved: list[Report | None] = []
-    lock_it = damage._locked  # noqa: SLF001
+    lock_it = quarantine._locked  # noqa: SLF001
 
     def be_late(path: Path) -> AbstractContextManager[FileLock]:
-        monkeypatch.setattr(damage, "_locked", lock_it)
+        monkeypatch.setattr(quarantine, "_locked", lock_it)
         saved.append(salvage(path, is_sure=True))
         return lock_it(path)
 
-    monkeypatch.setattr(damage, "_locked", be_late)
+    monkeypatch.setattr(quarantine, "_locked", be_late)
     assert salvage(path, is_sure=True) == saved[0] == reports(path)[0]
     assert len(reports(path)) == 1
 
@@ -225,14 +225,14 @@ def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
         is_looking.set()
         return may_go_on.wait(PATIENCE)
 
-    monkeypatch.setattr(damage, "is_damaged", look)
+    monkeypatch.setattr(quarantine, "is_damaged", look)
     one = Thread(target=lambda: came.append(salvage(path)))
     one.start()
     assert is_looking.wait(PATIENCE)
     with closing(FileLock(lock_path(path))) as lock:
         assert lock.acquire(0)
         # Another has seen it sooner.
-        other = damage._save(path, damage._set_aside(path, lock), print)  # noqa: SLF001
+        other = quarantine._save(path, quarantine._set_aside(path, lock), print)  # noqa: SLF001
         may_go_on.set()
     one.join(PATIENCE)
     assert came == [other] == reports(path)
@@ -242,12 +242,12 @@ def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     report = salvage(path)
     assert report
-    assert damage.in_words(report).endswith(
+    assert quarantine.in_words(report).endswith(
         ": 3 sessions and 15 entries were saved, and nothing is known to be lost"
     )
     report_path(Path(report.path)).write_bytes(b"nonsense")
     (known,) = reports(path)
-    assert damage.in_words(known).endswith("; what was saved of it is not known")
+    assert quarantine.in_words(known).endswith("; what was saved of it is not known")
 
 
 def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         Path(f"{path}-wal").write_bytes(bytes(1000))
         free = path.stat().st_size + 999
-        patch.setattr(damage.shutil, "disk_usage", lambda _: usage._replace(free=free))
+        patch.setattr(quarantine.shutil, "disk_usage", lambda _: usage._replace(free=free))
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="no room"):
                 salvage(path)
@@ -296,7 +296,7 @@ def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: boo
     report = salvage(path)
     assert report
     assert (report.sessions_saved, report.entries_saved) == ((3, 15) if with_log else (0, 0))
-    assert damage.in_words(report).endswith("nothing in it could be read") != with_log
+    assert quarantine.in_words(report).endswith("nothing in it could be read") != with_log
     open_store(path).close()
 
 
@@ -310,7 +310,7 @@ def test_a_store_that_is_being_made_or_was_removed_was_not_emptied(tmp_path: Pat
         path.unlink()
     SqliteStore(path).close()
     path.unlink()
-    opening._mark_as_made(path, is_made=False)  # noqa: SLF001
+    connection._mark_as_made(path, is_made=False)  # noqa: SLF001
     path.touch()
     with SqliteStore(path, create=False) as store:
         assert store.sessions(ALL) == []

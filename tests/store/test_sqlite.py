@@ -13,9 +13,9 @@ import pytest
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from rekindle.model import Claimed, Holder, Kind, Page, Side, Stretch
-from rekindle.store.filelock import FileLock
-from rekindle.store.migrations import APPLICATION_ID, MIGRATIONS
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from rekindle.store.sqlite.store import SqliteStore
 
 
 def said(*lines: bytes, session: str = "s") -> Stretch:
@@ -176,7 +176,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from rekindle.model import Claimed, Holder, Kind, Side, Stretch
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
     for number in range(count):
@@ -242,7 +242,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from rekindle.model import Claimed, Holder, Opened
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 store.write([Opened(session_id="s", at_us=1)])
 print(store.claim("s", Holder(token="theirs", pid=7, host="there")), flush=True)

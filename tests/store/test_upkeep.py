@@ -28,11 +28,11 @@ from rekindle.model import (
     Sum,
     Tallied,
 )
-from rekindle.store import leases, statements
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.store.migrations import MIGRATIONS
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite import leases, sql
+from rekindle.store.sqlite.schema import MIGRATIONS
+from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.weeks import week_of
 
 MONDAY = 1_699_833_600_000_000  # 2023-11-13, midnight in UTC
@@ -319,7 +319,7 @@ def test_an_older_store_is_written_anew_when_nobody_records(tmp_path: Path) -> N
 COMPACT = """
 import sys
 from pathlib import Path
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 with SqliteStore(Path(sys.argv[1])) as store:
     for done in store.compact():
         print(done, flush=True)
@@ -357,7 +357,7 @@ def plan_of(path: Path, sql: str, *values: object) -> str:
 def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     SqliteStore(path).close()
-    plan = plan_of(path, statements.DELETED, 1, 1)
+    plan = plan_of(path, sql.DELETED, 1, 1)
     assert plan == "SEARCH session USING INDEX session_by_purge (deleted_us<?)"
     plan = plan_of(path, "delete from former where session = ?", 1)
     assert plan.startswith("SEARCH former USING")
@@ -375,7 +375,7 @@ def test_looking_for_living_holders_looks_at_no_lease_that_is_over(tmp_path: Pat
 def test_a_large_store_is_not_written_anew_while_somebody_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.upkeep.LARGEST_WAITED_FOR", 1)
+    monkeypatch.setattr("rekindle.store.sqlite.maintenance.LARGEST_WAITED_FOR", 1)
     path = tmp_path / "s.db"
     holder = Holder(token="t", pid=7, host="here")  # noqa: S106 - no password
     with SqliteStore(path) as recording, SqliteStore(path) as other:

@@ -10,11 +10,11 @@ from damaging import ALL, Original, chance_of, check_result, chunks, described, 
 from hypothesis import given, settings, strategies as st
 
 from rekindle.errors import StoreDamaged
-from rekindle.store import wal
-from rekindle.store.damage import is_damaged, salvage
-from rekindle.store.examining import is_store
-from rekindle.store.sqlite import SqliteStore
-from rekindle.store.wal import PAGE, hides_commits
+from rekindle.store.sqlite import wal
+from rekindle.store.sqlite.inspect import is_store
+from rekindle.store.sqlite.quarantine import is_damaged, salvage
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.store.sqlite.wal import PAGE, hides_commits
 
 HEADER = 32
 FRAME = 24 + PAGE

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from rekindle.check.peer import Peer
-from rekindle.check.traffic import Json, Line, same_id
 from rekindle.client.process import Ended
+from rekindle.conformance.peer import Peer
+from rekindle.conformance.trace import Json, Line, same_id
 from rekindle.example_agent import LIFECYCLE, Options
 from rekindle.example_agent.agent import Agent
 from rekindle.example_agent.rpc import Connection

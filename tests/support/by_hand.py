@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rekindle.check import telling
-from rekindle.check.judges.replays import Opening
-from rekindle.check.judges.turns import Turn
-from rekindle.check.telling import Item
-from rekindle.check.traffic import Answer, Json, Line, received, sent
-from rekindle.check.verdicts import Fault
+from rekindle.conformance import digest
+from rekindle.conformance.digest import Item
+from rekindle.conformance.report import Fault
+from rekindle.conformance.rules.replays import Opening
+from rekindle.conformance.rules.turns import Turn
+from rekindle.conformance.trace import Answer, Json, Line, received, sent
 
 S = "ses_1"
 
@@ -77,7 +77,7 @@ def had(*lines: Line, answer: Line | None = None, end: Line | None = None) -> Tu
     return Turn(S, answered(request, answer), (request, *lines, answer), end or answer)
 
 
-HEARD = [Item(telling.USER, "Hello"), Item(telling.AGENT, "Good day")]
+HEARD = [Item(digest.USER, "Hello"), Item(digest.AGENT, "Good day")]
 TOLD = (chunk("user", "Hello"), chunk("agent", "Good "), chunk("agent", "day"))
 PLAN: Json = {"content": "Think", "priority": "high", "status": "pending"}
 INFO: Json = {"name": "a", "version": "1"}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rekindle.importers.claude.places import folder_name
+from rekindle.importers.claude.locations import folder_name
 
 CWD = "/home/user/project"
 SESSION = "11111111-1111-4111-8111-111111111111"

@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from recorded import NOW, answered, asked, opened, told
 from rekindle.model import Entry, Kind, Page, Side, Stretch
-from rekindle.store.damage import Report, is_damaged
-from rekindle.store.examining import Examination
-from rekindle.store.migrations import key_at, seq_at
-from rekindle.store.opening import lock_path
-from rekindle.store.pages import PAGE, Image, read_page
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.pages import PAGE, Image, read_page
+from rekindle.store.sqlite.quarantine import Report, is_damaged
+from rekindle.store.sqlite.schema import key_at, seq_at
+from rekindle.store.sqlite.store import SqliteStore
 
 Files = dict[str, bytes]
 MARKS = {Kind.GAP, Kind.OPAQUE}

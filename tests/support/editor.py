@@ -1,6 +1,6 @@
 """A model of a client: the state that updates of version 1 build up, as editors have it.
 
-Written apart from `rekindle.core.transcript`, so that the two can be held against each other.
+Written apart from `rekindle.transcript.reducer`, so that the two can be held against each other.
 """
 
 from typing import Any

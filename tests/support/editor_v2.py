@@ -1,6 +1,6 @@
 """A model of a version 2 client: the state that its updates build up.
 
-Written apart from `rekindle.core.transcript`, so that the two can be held against each other.
+Written apart from `rekindle.transcript.reducer`, so that the two can be held against each other.
 """
 
 from typing import Any

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from acp import EXAMPLE_AGENT, REKINDLE
-from rekindle.check import Report, Settings, Verdict, examine
+from rekindle.conformance import Report, Settings, Verdict, examine
 
 QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
 EVERYTHING = "think plan read edit run title usage"

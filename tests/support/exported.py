@@ -6,7 +6,6 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from rekindle.export.bundle import bundle
 from rekindle.model import (
     AgentIdentity,
     Change,
@@ -20,8 +19,9 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
-from rekindle.store.merging import Merged, Merger
-from rekindle.store.spool import Spool
+from rekindle.transfer.bundle_format import bundle
+from rekindle.transfer.bundle_reader import Spool
+from rekindle.transfer.merge import Merged, Merger
 
 NOW = 1_700_000_000_000_000
 HOLDER = Holder(token="importer", pid=1, host="here")  # noqa: S106 - no password

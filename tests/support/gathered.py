@@ -6,9 +6,9 @@ from rekindle.importers.base import Notes, Tally, Tool
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.model import Entry, Holder, Page, Session, TitleSource
 from rekindle.store.base import Store
-from rekindle.store.gathering import Gatherer, Report, Taken, Wanted
-from rekindle.store.importing import Importer
-from rekindle.store.merging import How
+from rekindle.transfer.import_apply import Importer
+from rekindle.transfer.import_scan import Gatherer, Report, Taken, Wanted
+from rekindle.transfer.merge import How
 
 NOW = 1_800_000_000_000_000
 HOLDER = Holder(token="importer", pid=1, host="here")  # noqa: S106 - no password

@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from rekindle.export.as_html import POLICY
+from rekindle.export.html import POLICY
 
 TAGS = {
     "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "h4", "h5", "h6",

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gathered import Run, everything
-from rekindle.core.items import Message
-from rekindle.core.replay import as_line, replay
-from rekindle.core.times import in_utc
-from rekindle.core.transcript import fold
+from rekindle.acp.jsonrpc import members
 from rekindle.importers.base import Notes, Talk, Tally, Tool
 from rekindle.model import Entry, Kind, Session, Side
 from rekindle.store.memory import MemoryStore
-from rekindle.wire.envelope import members
+from rekindle.text.times import in_utc
+from rekindle.transcript.model import Message
+from rekindle.transcript.reducer import fold
+from rekindle.transcript.replay_v1 import as_line, replay
 
 
 def talks_of(tool: Tool, path: Path, notes: Notes | None = None) -> list[Talk]:

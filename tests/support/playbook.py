@@ -41,14 +41,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rekindle.core.connection import Settings
-from rekindle.core.ended import AgentEnded
-from rekindle.core.flow import StartAgent
-from rekindle.core.relay import Relay
-from rekindle.core.step import Step
 from rekindle.errors import StoreUnavailable
 from rekindle.importers.base import Tally
-from rekindle.importers.telling import Teller
+from rekindle.importers.entry_builder import Teller
 from rekindle.model import (
     AgentIdentity,
     Change,
@@ -64,10 +59,15 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.run.answers import Answers
+from rekindle.proxy.agent_exit import AgentEnded
+from rekindle.proxy.connection_state import Settings
+from rekindle.proxy.engine import Relay
+from rekindle.proxy.flow import StartAgent
+from rekindle.proxy.step import Step
+from rekindle.runtime.query_handler import Answers
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.store.merging import stretches
+from rekindle.transfer.merge import stretches
 
 T = TypeVar("T")
 

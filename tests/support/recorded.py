@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from rekindle.core.query import parse
 from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch
-from rekindle.store.index import Index, table_of
-from rekindle.store.indexing import bring_up_to_date
-from rekindle.store.searching import Hit, Wanted, search
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.search_index import Index, table_of
+from rekindle.store.sqlite.search_query import Hit, Wanted, search
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.text.search_terms import parse
+from rekindle.transfer.indexer import bring_up_to_date
 
 NOW = 1_700_000_000_000_000
 

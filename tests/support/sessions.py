@@ -7,7 +7,7 @@ from pathlib import Path
 
 from acp import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from rekindle.model import AgentIdentity, Opened
-from rekindle.store.sqlite import SqliteStore
+from rekindle.store.sqlite.store import SqliteStore
 
 STOPPING = (sys.executable, str(Path(__file__).parents[1] / "agents" / "stopping.py"))
 HARMFUL = ("\x1b]", "\x1b[2J", "\x9b", "\x07")

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from playbook import Playbook
-from rekindle.core.replay import as_line
 from rekindle.model import Side
+from rekindle.transcript.replay_v1 import as_line
 
 Json = dict[str, Any]
 

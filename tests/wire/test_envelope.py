@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import UNSET, Raw
 
-from rekindle.wire.envelope import (
+from rekindle.acp.jsonrpc import (
     decode,
     encode,
     error_response,

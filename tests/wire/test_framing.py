@@ -1,6 +1,6 @@
 from hypothesis import given, strategies as st
 
-from rekindle.wire.framing import LineBuffer
+from rekindle.acp.framing import LineBuffer
 
 # Small pieces of what lines are made of, so that newlines fall on every boundary.
 STREAMS = st.lists(

@@ -2,7 +2,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from rekindle.wire.rewrite import with_session_id
+from rekindle.acp.rewrite import with_session_id
 
 
 def test_nothing_but_the_id_changes() -> None:

@@ -9,8 +9,8 @@ import subprocess
 from contextlib import suppress
 from typing import IO, Any, Self, TextIO, cast
 
-from rekindle.cli.cells import width
 from rekindle.cli.terminal import size
+from rekindle.text.widths import width
 
 _USUAL = "less"
 # Colours as they are, no clearing of the screen at the end: what was read stays.

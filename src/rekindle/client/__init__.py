@@ -9,7 +9,7 @@
 """
 
 from rekindle.client.agent import Agent
-from rekindle.client.connecting import connect
+from rekindle.client.connection import connect
 from rekindle.client.events import (
     Asked,
     Called,
@@ -20,11 +20,8 @@ from rekindle.client.events import (
     Said,
     Thought,
 )
-from rekindle.client.greeting import Offer
-from rekindle.client.questions import OnPermission, Question
-from rekindle.client.session import Prompt, Session
-from rekindle.client.turn import Turn
-from rekindle.client.values import (
+from rekindle.client.handshake import Offer
+from rekindle.client.models import (
     AuthMethod,
     Choice,
     Command,
@@ -37,7 +34,9 @@ from rekindle.client.values import (
     SessionInfo,
     ToolCall,
 )
-from rekindle.core.items import Role
+from rekindle.client.permissions import OnPermission, Question
+from rekindle.client.session import Prompt, Session
+from rekindle.client.turn import Turn
 from rekindle.errors import (
     AgentGone,
     AgentNotStarted,
@@ -52,6 +51,7 @@ from rekindle.errors import (
     UsageError,
 )
 from rekindle.model import AgentIdentity
+from rekindle.transcript.model import Role
 
 __all__ = [
     "Agent",

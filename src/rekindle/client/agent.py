@@ -6,18 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rekindle.client.greeting import Greeting, Offer
-from rekindle.client.questions import OnPermission
+from rekindle.acp import methods
+from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.client.dispatcher import Sessions
+from rekindle.client.handshake import Greeting, Offer
+from rekindle.client.models import AuthMethod, SessionInfo, as_session_info
+from rekindle.client.permissions import OnPermission
 from rekindle.client.rpc import Answer
 from rekindle.client.session import Session
-from rekindle.client.sessions import Sessions
-from rekindle.client.talk import Talk
-from rekindle.client.values import AuthMethod, SessionInfo, as_session_info
-from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.client.session_channel import Talk
 from rekindle.errors import BadAnswer, SessionBusy, UsageError
 from rekindle.model import AgentIdentity
-from rekindle.wire import methods
-from rekindle.wire.envelope import rows, table, text
 
 Json = dict[str, Any]
 Folder = str | os.PathLike[str]

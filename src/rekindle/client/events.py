@@ -5,13 +5,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.client.questions import Question
-from rekindle.client.values import Other, Plan, ToolCall, as_plan, as_tool_call
-from rekindle.core import items
-from rekindle.core.items import Role
-from rekindle.core.terminals import decode_bytes
-from rekindle.core.transcript import Transcript
-from rekindle.wire.envelope import rows, table, text
+from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.client.models import Other, Plan, ToolCall, as_plan, as_tool_call
+from rekindle.client.permissions import Question
+from rekindle.transcript import model
+from rekindle.transcript.model import Role
+from rekindle.transcript.reducer import Transcript
+from rekindle.transcript.terminals import decode_bytes
 
 Json = dict[str, Any]
 
@@ -189,9 +189,9 @@ class Watch:
 def latest_change(transcript: Transcript, seq: int) -> Called | Planned | None:
     """Return the tool call or plan that the entry which was folded last has changed."""
     match transcript.latest:
-        case items.ToolCall(last_seq=changed) as call if changed == seq:
+        case model.ToolCall(last_seq=changed) as call if changed == seq:
             return Called(as_tool_call(call))
-        case items.Plan(last_seq=changed) as plan if changed == seq:
+        case model.Plan(last_seq=changed) as plan if changed == seq:
             return Planned(as_plan(plan))
         case _:
             return None

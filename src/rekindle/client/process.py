@@ -15,8 +15,8 @@ from typing import IO
 
 from msgspec import Struct
 
-from rekindle.run import process_group
-from rekindle.wire.framing import LineBuffer
+from rekindle.acp.framing import LineBuffer
+from rekindle.process import group
 
 _LAST_LINES = 20
 _LONGEST_LINE = 500
@@ -140,7 +140,7 @@ class Process:
             with suppress(TimeoutError):
                 async with asyncio.timeout(grace):
                     await self._has_exited.wait()
-            if process_group.send(self.pid, signal.SIGTERM):
+            if group.send(self.pid, signal.SIGTERM):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_FAREWELL):
                         await self._group_ended()
@@ -150,12 +150,12 @@ class Process:
         await asyncio.sleep(0)
 
     async def _group_ended(self) -> None:
-        while process_group.send(self.pid, 0):  # noqa: ASYNC110 - nothing tells of a group's end
+        while group.send(self.pid, 0):  # noqa: ASYNC110 - nothing tells of a group's end
             await asyncio.sleep(_TICK)
 
     def kill(self) -> None:
         """End the process and its children at once, and leave nothing of them behind."""
-        process_group.send(self.pid, signal.SIGKILL)
+        group.send(self.pid, signal.SIGKILL)
         if self._waiter.is_alive():
             # It may have moved to another group, where that signal did not reach it.
             self._process.kill()
@@ -197,7 +197,7 @@ class Process:
             self._farewell.cancel()
         code, name = None, None
         if self._process.returncode is not None:
-            code, name = process_group.exit_status(self._process.returncode)
+            code, name = group.exit_status(self._process.returncode)
         self._on_end(Ended(code, name, self.last_words))
 
     # -- stderr -------------------------------------------------------------------------

@@ -10,10 +10,8 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct
 
-from rekindle.client.process import Ended
-from rekindle.errors import AgentGone, AgentRefused, AuthRequired, ClientError
-from rekindle.wire import methods
-from rekindle.wire.envelope import (
+from rekindle.acp import methods
+from rekindle.acp.jsonrpc import (
     AUTH_REQUIRED,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -31,6 +29,8 @@ from rekindle.wire.envelope import (
     table,
     text,
 )
+from rekindle.client.process import Ended
+from rekindle.errors import AgentGone, AgentRefused, AuthRequired, ClientError
 
 Json = dict[str, Any]
 

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from rekindle.client.greeting import Offer
-from rekindle.client.talk import Talk
+from rekindle.acp import methods
+from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND, text
+from rekindle.acp.translate.config import setting_to_v1
+from rekindle.client.handshake import Offer
+from rekindle.client.models import Choice, Command, Item, Option, as_items
+from rekindle.client.session_channel import Talk
 from rekindle.client.turn import Turn
-from rekindle.client.values import Choice, Command, Item, Option, as_items
-from rekindle.core.transcript import Transcript
-from rekindle.core.translate.options import setting_to_v1
 from rekindle.errors import AgentRefused, NotOffered, UsageError
 from rekindle.model import Kind, Side
-from rekindle.wire import methods
-from rekindle.wire.envelope import RESOURCE_NOT_FOUND, text
+from rekindle.transcript.reducer import Transcript
 
 Json = dict[str, Any]
 Prompt = str | Sequence[str | Json]

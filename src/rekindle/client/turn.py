@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, Generic, TypeVar
 
 from rekindle.client.events import Asked, Event, joined
-from rekindle.client.questions import Question
-from rekindle.client.values import Item, as_items
-from rekindle.core import items
-from rekindle.core.items import Role
+from rekindle.client.models import Item, as_items
+from rekindle.client.permissions import Question
+from rekindle.transcript import model
+from rekindle.transcript.model import Role
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class _Feed(Generic[T]):
 class Course:
     """The course that a turn takes: what happens in it, kept for its readers, and its end."""
 
-    def __init__(self, folded: items.Turn) -> None:
+    def __init__(self, folded: model.Turn) -> None:
         self.folded = folded
         self.stop_reason: str | None = None
         self.error: BaseException | None = None
@@ -167,7 +167,7 @@ class Turn:
     @property
     def text(self) -> str:
         """What the agent has said so far: its messages, without thoughts."""
-        said = (item for item in self._course.folded.items if isinstance(item, items.Message))
+        said = (item for item in self._course.folded.items if isinstance(item, model.Message))
         # Rekindle tells the user in a message of its own that it helped out.
         own = (it for it in said if it.role is Role.AGENT and "rekindle" not in it.meta)
         return "\n\n".join(message.text for message in own)

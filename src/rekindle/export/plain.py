@@ -1,7 +1,7 @@
 """Words and times for documents: nothing in them acts on a screen, or deceives a reader."""
 
-from rekindle.core.safety import clean
-from rekindle.core.times import in_utc
+from rekindle.text.sanitize import clean
+from rekindle.text.times import in_utc
 
 
 def one_line(text: str) -> str:

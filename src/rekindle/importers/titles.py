@@ -4,11 +4,11 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import islice
 
-from rekindle.core.handover import has_record
-from rekindle.core.titles import title_from_prompt
+from rekindle.acp.jsonrpc import members, rows, table, text
 from rekindle.importers.base import Tally
 from rekindle.model import Arrived, Entry, Kind, TitleSource
-from rekindle.wire.envelope import members, rows, table, text
+from rekindle.transcript.handover import has_record
+from rekindle.transcript.titles import title_from_prompt
 
 _ENTRIES_LOOKED_AT = 200
 _LONGEST = 500

@@ -7,7 +7,6 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.core.transcript import fold
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     ACTIVITY,
@@ -35,6 +34,7 @@ from rekindle.model import (
 )
 from rekindle.store.base import Kept, are_one
 from rekindle.store.weeks import week_of
+from rekindle.transcript.reducer import fold
 
 
 class _Record(Struct):

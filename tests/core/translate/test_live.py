@@ -5,8 +5,8 @@ import json
 from itertools import pairwise
 from typing import Any
 
-from rekindle.core.translate.live_v1 import LiveToV1
-from rekindle.core.translate.live_v2 import LiveToV2, Named
+from rekindle.acp.translate.live_v1 import LiveToV1
+from rekindle.acp.translate.live_v2 import LiveToV2, Named
 
 Json = dict[str, Any]
 

@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from rekindle.core.translate.blocks import block_to_v1
-from rekindle.core.translate.commands import commands_to_v1, commands_to_v2
-from rekindle.core.translate.diffs import diff_to_v1, diff_to_v2, git_patch
-from rekindle.core.translate.endings import ending_to_v1, ending_to_v2
-from rekindle.core.translate.greetings import (
-    answer_to_v1,
-    answer_to_v2,
-    request_to_v1,
-    request_to_v2,
-)
-from rekindle.core.translate.options import (
+from rekindle.acp.translate.commands import commands_to_v1, commands_to_v2
+from rekindle.acp.translate.config import (
     config_id,
     mode_option,
     modes_to_v1,
@@ -25,10 +16,19 @@ from rekindle.core.translate.options import (
     setting_to_v1,
     setting_to_v2,
 )
-from rekindle.core.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
-from rekindle.core.translate.plans import plan_to_v1, plan_to_v2
-from rekindle.core.translate.servers import servers_to_v1, servers_to_v2
-from rekindle.core.translate.tool_calls import call_to_v1, call_to_v2, part_to_v1
+from rekindle.acp.translate.content_blocks import block_to_v1
+from rekindle.acp.translate.diff import diff_to_v1, diff_to_v2, git_patch
+from rekindle.acp.translate.endings import ending_to_v1, ending_to_v2
+from rekindle.acp.translate.initialize import (
+    answer_to_v1,
+    answer_to_v2,
+    request_to_v1,
+    request_to_v2,
+)
+from rekindle.acp.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
+from rekindle.acp.translate.plans import plan_to_v1, plan_to_v2
+from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
+from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2, part_to_v1
 
 Json = dict[str, Any]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.cli.editors import places
+from rekindle.acp.jsonrpc import rows, table
+from rekindle.cli.editors import locations
 from rekindle.cli.editors.agents import Agent
-from rekindle.cli.editors.blocks import get_block, put_block
 from rekindle.cli.editors.jsonc import find, update
-from rekindle.wire.envelope import rows, table
+from rekindle.cli.editors.marked_block import get_block, put_block
 
 SERVERS = "agent_servers"
 """Under what Zed and the JetBrains IDEs name their agents."""
@@ -42,7 +42,7 @@ class Editor(Struct, frozen=True, kw_only=True):
     @property
     def path(self) -> Path:
         """Where to write."""
-        return places.first_there(self.places())
+        return locations.first_there(self.places())
 
 
 def _in_zed(text: str, agent: Agent) -> str:
@@ -153,32 +153,32 @@ def _lisp_string(words: str) -> str:
 EDITORS = {
     "zed": Editor(
         title="Zed",
-        places=places.zed,
-        files=places.zed,
+        places=locations.zed,
+        files=locations.zed,
         snippet=lambda agent: _in_zed("", agent),
         insert=_in_zed,
         command=_command_in_json,
     ),
     "jetbrains": Editor(
         title="JetBrains",
-        places=places.jetbrains,
-        files=places.jetbrains,
+        places=locations.jetbrains,
+        files=locations.jetbrains,
         snippet=lambda agent: _in_jetbrains("", agent),
         insert=_in_jetbrains,
         command=_command_in_json,
     ),
     "neovim": Editor(
         title="Neovim",
-        places=places.neovim,
-        files=places.neovim_files,
+        places=locations.neovim,
+        files=locations.neovim_files,
         snippet=_for_neovim,
         insert=_in_neovim,
         command=partial(_command_in_block, comment="--"),
     ),
     "emacs": Editor(
         title="Emacs",
-        places=places.emacs,
-        files=places.emacs,
+        places=locations.emacs,
+        files=locations.emacs,
         snippet=_for_emacs,
         insert=_in_emacs,
         command=partial(_command_in_block, comment=";;"),

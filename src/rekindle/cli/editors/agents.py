@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 
 from msgspec import Struct
 
-from rekindle.cli import parser_of
 from rekindle.cli.editors.launchers import name_of_program, place_of_program
+from rekindle.cli.main import parser_of
 from rekindle.errors import UsageError
 
 

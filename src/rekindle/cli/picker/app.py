@@ -6,8 +6,8 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from rekindle.cli.picker.listing import Chosen, List, Picking
-from rekindle.cli.reading import open_for_reading, path_for_reading
+from rekindle.cli.picker.list_view import Chosen, List, Picking
+from rekindle.cli.store_access import open_for_reading, path_for_reading
 from rekindle.model import Page
 
 _NO_COLOR = "NO_COLOR"

@@ -3,7 +3,7 @@
 from rich.text import Text
 from textual.message import Message
 
-from rekindle.cli.picker.finding import Found
+from rekindle.cli.picker.search import Found
 
 
 class Named(Message):

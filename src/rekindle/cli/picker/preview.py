@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from rich.console import Group
 from rich.text import Text
 
-from rekindle.cli.cells import ELLIPSIS
-from rekindle.cli.detail import FOLDED
-from rekindle.cli.pieces import Piece, heading, turn_pieces
-from rekindle.cli.pretty import make_console, spaced
-from rekindle.core.transcript import fold
+from rekindle.cli.render.detail import FOLDED
+from rekindle.cli.render.rich_text import make_console, spaced
+from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
+from rekindle.text.widths import ELLIPSIS
+from rekindle.transcript.reducer import fold
 
 # However long a session is, this much of its end is read, and that much of it drawn.
 _ENTRIES = 3_000

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.claude.places import find, folders
-from rekindle.importers.claude.session_file import NAME, SessionFile
+from rekindle.importers.claude.locations import find, folders
+from rekindle.importers.claude.session import NAME, SessionFile
 
 
 def read(found: Found, notes: Notes) -> Iterator[Talk]:

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from rekindle.importers.base import Notes
 from rekindle.importers.claude.records import Mark, read_mark
-from rekindle.importers.lines import Lines
-from rekindle.importers.telling import Clock
+from rekindle.importers.entry_builder import Clock
+from rekindle.importers.line_reader import Lines
 from rekindle.importers.uuids import Uuids
 
 ROOT = 0

@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from rekindle.importers.records import Reader
+from rekindle.importers.lenient_reader import Reader
 
 NOTHING = Raw()
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from rekindle.importers.claude.records import NOTHING, Block
-from rekindle.importers.records import Reader, is_text
-from rekindle.importers.telling import Json, change, shown, step, text
+from rekindle.importers.entry_builder import Json, change, shown, step, text
+from rekindle.importers.lenient_reader import Reader, is_text
 
 PLANS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
 """Tools that keep a list of what is to be done: they are told as a plan, and not as calls."""

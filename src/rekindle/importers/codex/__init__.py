@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.codex.places import find, folders
-from rekindle.importers.codex.rollout import NAME, SessionFiles
+from rekindle.importers.codex.locations import find, folders
+from rekindle.importers.codex.session import NAME, SessionFiles
 
 
 def read(found: Found, notes: Notes) -> Iterator[Talk]:

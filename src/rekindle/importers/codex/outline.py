@@ -16,7 +16,7 @@ from msgspec import Struct
 from rekindle.importers.base import Notes
 from rekindle.importers.codex.compressed import opened
 from rekindle.importers.codex.records import Mark, Meta, meta_of, read_mark
-from rekindle.importers.lines import Lines
+from rekindle.importers.line_reader import Lines
 
 ITEMS = frozenset(
     {

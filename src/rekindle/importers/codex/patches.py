@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from msgspec import Raw, Struct
 
 from rekindle.importers.codex.records import Change
+from rekindle.importers.entry_builder import Json, change
+from rekindle.importers.lenient_reader import is_text
 from rekindle.importers.patches import added, hunks, hunks_of_diff
-from rekindle.importers.records import is_text
-from rekindle.importers.telling import Json, change
 
 BEGIN = "*** Begin Patch"
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")

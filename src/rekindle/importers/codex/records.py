@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct, field
 
-from rekindle.importers.records import Reader
+from rekindle.importers.lenient_reader import Reader
 
 NOTHING = Raw()
 

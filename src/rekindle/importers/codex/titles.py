@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from rekindle.importers.database import Database
-from rekindle.importers.lines import Lines
-from rekindle.importers.records import Reader
+from rekindle.importers.lenient_reader import Reader
+from rekindle.importers.line_reader import Lines
 
 _INDEX = "session_index.jsonl"
 _LONGEST = 4000

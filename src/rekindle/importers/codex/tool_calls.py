@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from rekindle.acp.jsonrpc import members
 from rekindle.importers.codex.patches import BEGIN, edits_of_changes, edits_of_patch
 from rekindle.importers.codex.records import (
     NOTHING,
@@ -21,9 +22,8 @@ from rekindle.importers.codex.records import (
     Part,
     TurnItem,
 )
-from rekindle.importers.records import Reader, has_words, is_text
-from rekindle.importers.telling import Json, shown, step, text
-from rekindle.wire.envelope import members
+from rekindle.importers.entry_builder import Json, shown, step, text
+from rekindle.importers.lenient_reader import Reader, has_words, is_text
 
 PLAN = "update_plan"
 """The tool that keeps a list of what is to be done: it is told as a plan, and not as a call."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.gemini.places import find, folders, session_id_of, siblings
+from rekindle.importers.gemini.locations import find, folders, session_id_of, siblings
 from rekindle.importers.gemini.session import NAME, SessionFiles
 
 

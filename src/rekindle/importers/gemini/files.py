@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 from msgspec import MsgspecError, Struct
 
+from rekindle.importers.entry_builder import Clock
 from rekindle.importers.gemini.records import Mark, read_mark
-from rekindle.importers.lines import LONGEST, Lines
-from rekindle.importers.telling import Clock
+from rekindle.importers.line_reader import LONGEST, Lines
 
 _MEMBER = b'  "'
 _MESSAGES = b'  "messages"'

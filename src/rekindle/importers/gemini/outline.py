@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from rekindle.importers.base import Notes
+from rekindle.importers.entry_builder import Clock
 from rekindle.importers.gemini.files import File, Records, in_order
 from rekindle.importers.gemini.records import Mark, read_mark
-from rekindle.importers.lines import Hash
-from rekindle.importers.telling import Clock
+from rekindle.importers.line_reader import Hash
 from rekindle.importers.uuids import Uuids
 
 ROOT = 0

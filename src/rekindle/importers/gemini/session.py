@@ -8,10 +8,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rekindle.importers.base import Notes, Talk, Tally, most_branches
-from rekindle.importers.gemini.conversation import Conversation
+from rekindle.importers.entry_builder import Teller
+from rekindle.importers.gemini.entries import Conversation
 from rekindle.importers.gemini.files import Records, again, sized
-from rekindle.importers.gemini.outline import LIST, MESSAGE, messages_in, outline
-from rekindle.importers.gemini.places import (
+from rekindle.importers.gemini.locations import (
     child_id,
     inverted,
     known_folders,
@@ -20,8 +20,8 @@ from rekindle.importers.gemini.places import (
     parent_of,
     project_of,
 )
+from rekindle.importers.gemini.outline import LIST, MESSAGE, messages_in, outline
 from rekindle.importers.gemini.records import read_mark, read_message
-from rekindle.importers.telling import Teller
 from rekindle.importers.titles import titles_of
 from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin, TitleSource
 

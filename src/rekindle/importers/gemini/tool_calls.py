@@ -9,10 +9,10 @@ import sys
 import msgspec
 from msgspec import Raw, Struct
 
+from rekindle.importers.entry_builder import Json, change, shown, step, text
 from rekindle.importers.gemini.records import NOTHING, Call, FunctionResponse, Part, parts_of
-from rekindle.importers.gemini.words import block_of, decoded
-from rekindle.importers.records import Reader, is_text
-from rekindle.importers.telling import Json, change, shown, step, text
+from rekindle.importers.gemini.user_text import block_of, decoded
+from rekindle.importers.lenient_reader import Reader, is_text
 
 PLAN = "write_todos"
 """The tool that keeps a list of what is to be done: it is told as a plan, and not as a call."""

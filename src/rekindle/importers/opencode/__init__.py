@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.opencode.places import find, folders
-from rekindle.importers.opencode.rows import Rows
+from rekindle.importers.opencode.database import Rows
+from rekindle.importers.opencode.file_tree import Tree
+from rekindle.importers.opencode.locations import find, folders
 from rekindle.importers.opencode.session import NAME, Conversations
-from rekindle.importers.opencode.tree import Tree
 
 
 def read(found: Found, notes: Notes) -> Iterator[Talk]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 from msgspec import MsgspecError, Raw, Struct
 
-from rekindle.importers.records import Reader
-from rekindle.importers.telling import LATEST_US
+from rekindle.importers.entry_builder import LATEST_US
+from rekindle.importers.lenient_reader import Reader
 
 NOTHING = Raw(b"null")
 

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.importers.base import Notes, Talk, Tally
-from rekindle.importers.opencode.conversation import Conversation
+from rekindle.importers.entry_builder import Teller
+from rekindle.importers.opencode.entries import Conversation
 from rekindle.importers.opencode.records import (
     Message,
     Part,
@@ -22,7 +23,6 @@ from rekindle.importers.opencode.records import (
     microseconds,
     read_part,
 )
-from rekindle.importers.telling import Teller
 from rekindle.importers.titles import titles_of
 from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin, TitleSource
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 from msgspec import Raw, Struct
 
 from rekindle.importers.base import Notes
+from rekindle.importers.entry_builder import Json, change, shown, step, text
+from rekindle.importers.lenient_reader import Reader, has_words, is_text
 from rekindle.importers.opencode.records import NOTHING, Part, Shown, State
 from rekindle.importers.patches import hunks_of_diff
-from rekindle.importers.records import Reader, has_words, is_text
-from rekindle.importers.telling import Json, change, shown, step, text
 
 PLANS = "todowrite"
 

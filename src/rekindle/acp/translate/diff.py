@@ -1,0 +1,127 @@
+"""A change of a file: version 1 tells both texts, version 2 the paths and a patch."""
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
+from typing import Any
+
+from rekindle.acp.jsonrpc import rows, table, text
+
+Json = dict[str, Any]
+
+GIT_PATCH = "git_patch"
+
+# In lines that are compared with lines.
+_LEAST_WORK = 100_000
+_WORK_A_LINE = 500
+_MOST_WORK = 5_000_000
+
+
+def diff_to_v2(part: Json) -> Json:
+    """Return a diff of version 1 as one of version 2, with the patch that it amounts to."""
+    if "changes" in part:
+        return part
+    path = text(part.get("path")) or ""
+    old, new = text(part.get("oldText")), text(part.get("newText")) or ""
+    rest = {k: v for k, v in part.items() if k not in {"path", "oldText", "newText"}}
+    return {
+        **rest,
+        "changes": [{"operation": "add" if old is None else "modify", "path": path}],
+        "patch": {"format": GIT_PATCH, "text": git_patch(path, old, new)},
+    }
+
+
+def diff_to_v1(part: Json) -> Json:
+    """Return a diff of version 2 as the text of its patch.
+
+    Lost: that it is a diff. The two texts of version 1 cannot be had from a patch.
+    """
+    if "changes" not in part:
+        return part
+    shown = (
+        text(table(part.get("patch")).get("text")) or "\n".join(_changes(part)) or "[no changes]"
+    )
+    return {"type": "content", "content": {"type": "text", "text": shown}}
+
+
+def git_patch(path: str, old: str | None, new: str) -> str:
+    """Return the patch that git would show, but with the path whole and without `a/` and `b/`."""
+    name = _quoted(path)
+    mark = "\t" if " " in path and name == path else ""
+    lines = [f"diff --git {name} {name}\n"]
+    if old is None:
+        lines.append("new file mode 100644\n")
+    source = "/dev/null" if old is None else f"{name}{mark}"
+    before, after = (old or "").splitlines(keepends=True), new.splitlines(keepends=True)
+    for line in _compared(before, after, source, f"{name}{mark}"):
+        lines.append(line if line.endswith("\n") else f"{line}\n")
+        if not line.endswith("\n"):
+            lines.append("\\ No newline at end of file\n")
+    return "".join(lines)
+
+
+def _compared(before: list[str], after: list[str], source: str, target: str) -> Iterator[str]:
+    """Yield the lines of a unified diff, as `difflib.unified_diff` does, but in bounded time."""
+    groups = _Matcher(before, after).get_grouped_opcodes()
+    for number, group in enumerate(groups):
+        if number == 0:
+            yield from (f"--- {source}\n", f"+++ {target}\n")
+        _, low, _, new_low, _ = group[0]
+        _, _, high, _, new_high = group[-1]
+        yield f"@@ -{_range(low, high)} +{_range(new_low, new_high)} @@\n"
+        for tag, begin, end, new_begin, new_end in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in before[begin:end])
+            else:
+                yield from (f"-{line}" for line in before[begin:end])
+                yield from (f"+{line}" for line in after[new_begin:new_end])
+
+
+def _range(low: int, high: int) -> str:
+    count = high - low
+    if count == 1:
+        return f"{low + 1}"
+    return f"{low if count == 0 else low + 1},{count}"
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Gives up where lines repeat so often that to compare them all would never end.
+
+    What is not compared has been replaced as a whole, which is as true.
+    """
+
+    def __init__(self, before: list[str], after: list[str]) -> None:
+        super().__init__(None, before, after)
+        often = Counter(after)
+        self._work = [0, *accumulate(1 + often[line] for line in before)]
+        self._left = min(_LEAST_WORK + _WORK_A_LINE * (len(before) + len(after)), _MOST_WORK)
+
+    def find_longest_match(self, *within: int) -> Match:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the longest match, if that can still be afforded."""
+        begin, end, new_begin, _ = within
+        self._left -= self._work[end] - self._work[begin]
+        if self._left < 0:
+            return Match(begin, new_begin, 0)
+        return super().find_longest_match(*within)
+
+
+def _quoted(path: str) -> str:
+    """Quote a path as git does: where it has characters that are not plain."""
+    if path.isascii() and path.isprintable() and not set(path) & {'"', "\\"}:
+        return path
+    escaped = [
+        f"\\{chr(byte)}"
+        if chr(byte) in '"\\'
+        else chr(byte)
+        if 32 <= byte < 127  # noqa: PLR2004 - the plain ones
+        else f"\\{byte:03o}"
+        for byte in path.encode("utf-8", "backslashreplace")
+    ]
+    return f'"{"".join(escaped)}"'
+
+
+def _changes(part: Json) -> Iterator[str]:
+    for change in map(table, rows(part.get("changes"))):
+        paths = [change[name] for name in ("oldPath", "path") if name in change]
+        yield f"{change.get('operation', 'change')} {' → '.join(map(str, paths))}"

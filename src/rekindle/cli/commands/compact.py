@@ -1,0 +1,46 @@
+"""Give unused space back to the disk, and purge what was deleted over 30 days ago.
+
+Editors may go on recording meanwhile, and it may be stopped at any moment.
+
+example:
+  rekindle compact
+"""
+
+import argparse
+from collections.abc import Iterator
+
+from rekindle.cli.formatting import several, size
+from rekindle.cli.progress import shown
+from rekindle.cli.store_access import add_store_option
+from rekindle.cli.store_changes import now_us, open_for_changing
+from rekindle.store.base import Store
+
+_AT_ONCE = 200
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Purge what is due, then compact."""
+    from rekindle.runtime.recorder import KEPT_DELETED_US
+
+    with open_for_changing(arguments.store) as store:
+        before = store.overview().size
+        due = store.deleted(now_us() - KEPT_DELETED_US)
+        if due:
+            shown("purging", _purge(store, due))
+            print(f"purged {several(len(due), 'session')} deleted over 30 days ago")
+        shown("compacting", store.compact())
+        after = store.overview().size
+    freed = f"{size(before - after)} given back" if after < before else "nothing to give back"
+    print(f"{size(before)} → {size(after)}: {freed}")
+    return 0
+
+
+def _purge(store: Store, due: list[str]) -> Iterator[float]:
+    for start in range(0, len(due), _AT_ONCE):
+        store.purge(*due[start : start + _AT_ONCE])
+        yield start / len(due)

@@ -1,0 +1,101 @@
+"""Take in what other tools have on record, or sessions that `rekindle export` has written.
+
+FILE is the name of a tool, or all, for what it has on this machine; or a file or a folder of its
+sessions; or a bundle, which may be - for stdin. What it reads is never changed. Importing twice
+changes nothing; a session that grew is extended; if it went on both here and there, both are kept.
+
+example:
+  rekindle import all --dry-run
+  rekindle import claude --cwd . --since 2w
+  rekindle import talk.rekindle
+"""
+
+# ruff: noqa: N999 - a module is called as its command
+import argparse
+from pathlib import Path
+
+from rekindle.cli.arguments import moment
+from rekindle.cli.bundle_import import STDIN, is_bundle, take_bundle
+from rekindle.cli.formatting import one_line
+from rekindle.cli.store_access import add_store_option
+from rekindle.errors import NothingToImport, UsageError
+from rekindle.importers import ALL, NAMES
+
+_ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.usage = f"rekindle import ({' | '.join(NAMES)} | {ALL} | FILE | -) [OPTIONS]"
+    add_store_option(parser)
+    parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
+    parser.add_argument(
+        "--since", type=moment, metavar="TIME", help="only those changed since: 3d, 2w, 2025-12-31"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
+    parser.add_argument(
+        "--watch", action="store_true", help="go on importing what changes, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--undelete", action="store_true", help="bring back what was deleted here, too"
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="take over from a bundle how agents were started: only if you know who made it",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
+    parser.add_argument(
+        "source", metavar="FILE", help=f"{', '.join(NAMES)} or {ALL}; a file, a folder, or -"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Import."""
+    source: str = arguments.source
+    if source in {*NAMES, ALL}:
+        return _take_tools(arguments, NAMES if source == ALL else (source,), None)
+    path = Path(source)
+    if source != STDIN and not _is_bundle(path):
+        names = _tools_that_know(path)
+        if names:
+            return _take_tools(arguments, names, path)
+        raise NothingToImport(f"{one_line(source)}: {_why_not(path)}")
+    if arguments.watch or arguments.dry_run or arguments.cwd or arguments.since:
+        raise UsageError("--cwd, --since, --dry-run and --watch are for sessions of other tools")
+    return take_bundle(arguments)
+
+
+def _is_bundle(path: Path) -> bool:
+    try:
+        return is_bundle(path)
+    except FileNotFoundError as error:
+        tools = f", and no tool of that name: give {_ANY_TOOL}, or {ALL}"
+        words = f"there is no such file{tools if path.parent == Path() else ''}"
+        raise NothingToImport(f"{one_line(str(path))}: {words}") from error
+
+
+def _why_not(path: Path) -> str:
+    from rekindle.store.sqlite.inspect import is_store
+
+    if path.is_dir():
+        return "there is nothing in it that can be imported"
+    if is_store(path):
+        return "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
+    return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
+
+
+def _tools_that_know(path: Path) -> tuple[str, ...]:
+    """Return the tools that have sessions in a file or folder."""
+    from rekindle.importers import tool_named
+
+    troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
+    sure = [name for name, found in troubles.items() if "" in found]
+    # What nobody can look at may be anybody's.
+    return tuple(sure or [name for name, found in troubles.items() if found])
+
+
+def _take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
+    from rekindle.cli.tool_import import take_tools
+
+    return take_tools(arguments, names, path)

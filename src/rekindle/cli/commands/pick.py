@@ -1,0 +1,83 @@
+"""Choose a session by typing: words of its title, project or agent, or of what was said in it.
+
+Enter goes on with it in a chat; other keys, told in the last line, show, fork, rename, archive and
+delete it. Esc leaves. Without Textual (`pip install 'rekindle[tui]'`) you choose from a list.
+
+example:
+  rekindle pick
+  rekindle pick --here -- opencode acp    # this project's; go on with another agent
+"""
+
+import argparse
+import sys
+from importlib import import_module
+
+from rekindle.cli.arguments import add_command_after_dashes
+from rekindle.cli.chat.target import add_takeover
+from rekindle.cli.project import folders_of_project
+from rekindle.cli.store_access import add_store_option, open_for_reading
+from rekindle.cli.terminal import is_terminal
+from rekindle.errors import RekindleError
+from rekindle.model import Page
+
+_WITHOUT_TEXTUAL = (
+    "rekindle: to choose by typing, and from all of them: pip install 'rekindle[tui]'"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_command_after_dashes(parser)
+    parser.usage = "rekindle pick [OPTIONS] [-- COMMAND …]"
+    add_store_option(parser)
+    parser.add_argument(
+        "--here", action="store_true", help="only sessions of this project, as in rekindle list"
+    )
+    add_takeover(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Let the user choose, and do what was chosen."""
+    if not (is_terminal(sys.stdin) and is_terminal()):
+        raise RekindleError(
+            "rekindle pick needs a terminal: `rekindle list` and `rekindle search` need none"
+        )
+    page = Page(under=folders_of_project() if arguments.here else ())
+    if not _has_textual():
+        return _from_a_list(arguments, page)
+    from rekindle.cli.picker.app import choose
+
+    chosen = choose(arguments.store, page)
+    if chosen is None:
+        return 0
+    return _run(chosen.command, chosen.session_id, arguments)
+
+
+def _has_textual() -> bool:
+    try:
+        import_module("textual")
+    except ImportError:
+        return False
+    return True
+
+
+def _from_a_list(arguments: argparse.Namespace, page: Page) -> int:
+    from rekindle.cli.chat.menu import pick
+
+    print(_WITHOUT_TEXTUAL, file=sys.stderr)
+    with open_for_reading(arguments.store) as store:
+        session = pick(store, page)
+    return _run("resume", session.id, arguments)
+
+
+def _run(command: str, session_id: str, given: argparse.Namespace) -> int:
+    """Run another command as if it had been typed, with this session."""
+    from rekindle.cli.main import parser_of
+
+    module, parser = parser_of(command)
+    arguments = parser.parse_args([])
+    # Not parsed: an agent chooses its ids, and may choose one that looks like an option.
+    for name in ("store", "takeover", "command"):
+        setattr(arguments, name, getattr(given, name))
+    arguments.session = session_id
+    return module.main(arguments)

@@ -1,0 +1,71 @@
+"""Tell Rekindle that a project was moved, so that its sessions can be opened there.
+
+A session that a process drives now is not relocated.
+
+example:
+  rekindle relocate 3f2a ~/projects/parser
+  rekindle relocate --all ~/parser ~/projects/parser
+"""
+
+import argparse
+import os
+from pathlib import Path, PurePath
+
+from rekindle.cli.formatting import one_line
+from rekindle.cli.project import absolute
+from rekindle.cli.store_access import add_store_option, every
+from rekindle.cli.store_changes import (
+    apply,
+    check_not_in_use,
+    find_there,
+    now_us,
+    open_for_changing,
+)
+from rekindle.errors import UsageError
+from rekindle.model import Opened, Page, Session
+from rekindle.store.base import Store
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.usage = "rekindle relocate [--store STORE] (SESSION DIR | --all OLD NEW)"
+    add_store_option(parser)
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="all sessions of the folder OLD, and of those below it, to NEW",
+    )
+    parser.add_argument("what", metavar="SESSION", help="a session, or with --all the old folder")
+    parser.add_argument("folder", metavar="DIR", help="where the project is now")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Write down where the sessions belong now."""
+    new = _absolute(arguments.folder)
+    if not new.is_dir():
+        raise UsageError(f"there is no folder {new}: move the project there first")
+    with open_for_changing(arguments.store) as store:
+        moves = (
+            _all_below(store, _absolute(arguments.what), new)
+            if arguments.all
+            else [(session, new) for session in find_there(store, [arguments.what])]
+        )
+        for session, _ in moves:
+            check_not_in_use(store, session)
+        at_us = now_us()
+        apply(store, [Opened(session_id=it.id, at_us=at_us, cwd=str(to)) for it, to in moves])
+    for session, to in moves:
+        print(f"{one_line(session.id)}: {one_line(session.cwd or '?')} → {one_line(str(to))}")
+    if not moves:
+        print(f"no session belongs to {arguments.what}")
+    return 0
+
+
+def _all_below(store: Store, old: PurePath, new: PurePath) -> list[tuple[Session, PurePath]]:
+    """Return the sessions of a folder and those below it, and where each belongs now."""
+    below = every(store, Page(under=(str(old),), with_archived=True))
+    return [(it, new / PurePath(str(it.cwd)).relative_to(old)) for it in below]
+
+
+def _absolute(folder: str) -> Path:
+    return Path(absolute(os.path.expanduser(folder)))  # noqa: PTH111 - it never fails

@@ -1,0 +1,118 @@
+"""Stand before an ACP agent: behave like it, and record every session.
+
+Put it before the agent's command wherever an editor is told how to start the agent.
+
+example:
+  rekindle run -- opencode acp
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from rekindle.cli.arguments import budget, seconds
+from rekindle.errors import UsageError
+from rekindle.runtime.agent_process import Agent
+from rekindle.runtime.log import Log
+from rekindle.runtime.signals import Signals
+from rekindle.store.address import (
+    ADDRESS,
+    asked_for,
+    open_pending,
+    open_store,
+    salvage_store,
+    usual_path,
+)
+
+_GRACE = 5.0
+_HANDOVER_BUDGET = 40_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    parser.usage = "rekindle run [OPTIONS] -- COMMAND ARGS…"
+    parser.add_argument("--store", help=f"where to record: {ADDRESS}")
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse what the specification forbids"
+    )
+    parser.add_argument(
+        "--no-handover",
+        dest="handover",
+        action="store_false",
+        help="when an agent has lost a session, say so instead of telling it the record",
+    )
+    parser.add_argument(
+        "--handover-budget",
+        type=budget,
+        default=_HANDOVER_BUDGET,
+        metavar="CHARACTERS",
+        help="how much of the record to tell an agent that has lost it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--takeover", action="store_true", help="take sessions over that another process drives"
+    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write what happens to FILE")
+    parser.add_argument(
+        "--grace",
+        type=seconds,
+        default=_GRACE,
+        metavar="SECONDS",
+        help="how long the agent may take to end once the client has left (default: %(default)g)",
+    )
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the agent and its arguments"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the agent until it ends; return its exit code."""
+    command = tuple(arguments.command)
+    if command[:1] == ("--",):
+        command = command[1:]
+    if not command:
+        raise UsageError("no agent given: rekindle run -- COMMAND ARGS…")
+    asked_path = asked_for(arguments.store)
+    signals = Signals()
+    with Log(arguments.log) as log:
+        agent = Agent(command, grace=arguments.grace)
+        try:
+            log.note(f"started agent {agent.pid}: {command[0]}")
+            # Heavy imports only from here on: the agent's own start hides them.
+            from rekindle import __version__
+            from rekindle.model import Holder
+            from rekindle.proxy.connection_state import Settings
+            from rekindle.proxy.engine import Relay
+            from rekindle.runtime.driver import Runner
+            from rekindle.runtime.recorder import Recorder
+            from rekindle.text.redact.commands import mask_command
+
+            path = asked_path or usual_path()
+            log.note(f"recording in {path}")
+            recorder = Recorder(
+                lambda: open_store(path, tell=log.tell),
+                log,
+                lambda: salvage_store(path),
+                lambda: open_pending(path),
+            )
+            settings = Settings(
+                command=mask_command(_anywhere(command)),
+                version=__version__,
+                is_strict=arguments.strict,
+                may_hand_over=arguments.handover,
+                handover_budget=arguments.handover_budget,
+                may_take_over=arguments.takeover,
+                token=os.urandom(4).hex(),
+            )
+            token = os.urandom(16).hex()
+            holder = Holder(token=token, pid=os.getpid(), host=os.uname().nodename)
+            runner = Runner(agent, Relay(settings), recorder, log, holder=holder)
+            return runner.run(signals, grace=arguments.grace)
+        except BaseException:
+            agent.end(_GRACE)
+            raise
+
+
+def _anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command as it can be given from any folder."""
+    program, *arguments = command
+    return (str(Path(program).absolute()) if os.sep in program else program, *arguments)

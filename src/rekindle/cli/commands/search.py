@@ -1,0 +1,182 @@
+"""Look for words in all that was said, in titles, also those of tool calls, and in file paths.
+
+Words must all be there, in any order. "quoted words" follow each other, begin* is the beginning of
+a word, and -word must not be there (put it after another one, or after --). Anything else that is
+typed is taken for words.
+
+example:
+  rekindle search flaky test
+  rekindle search '"race condition" sqlite*' --cwd . --since 2w
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from rekindle.cli.arguments import moment
+from rekindle.cli.formatting import age, agent_name, folder, one_line, print_json, printable, title
+from rekindle.cli.project import spellings
+from rekindle.cli.store_access import add_store_option, open_for_reading, path_for_reading, short_id
+from rekindle.cli.terminal import columns, is_terminal, paint
+from rekindle.errors import UsageError
+from rekindle.export.redact_transcript import redact_session
+from rekindle.model import Page, Session
+from rekindle.store.base import Store
+from rekindle.store.sqlite.search_query import Hit, Wanted
+from rekindle.text.redact.secrets import spans
+from rekindle.text.search_terms import parse
+from rekindle.text.snippets import Piece, snippet
+from rekindle.text.times import iso
+from rekindle.text.widths import cut, width
+
+_MOST = 1_000
+_WIDTH = 240
+_SHORTEST_TITLE = 12
+
+_Found = tuple[Session, Hit, list[Piece]]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what the command takes."""
+    add_store_option(parser)
+    parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
+    parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
+    parser.add_argument(
+        "--since", type=moment, metavar="WHEN", help="only what was said since: 3d, 2w, 2025-12-31"
+    )
+    parser.add_argument("--archived", action="store_true", help="archived sessions, too")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="at most N turns (default: %(default)d)"
+    )
+    parser.add_argument(
+        "--no-redact",
+        dest="redact",
+        action="store_false",
+        help="show what looks like keys and tokens, too",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the turns that have the words, the best first."""
+    if not 1 <= arguments.limit <= _MOST:
+        raise UsageError(f"--limit must be from 1 to {_MOST}")
+    wanted = Wanted(
+        terms=parse(" ".join(arguments.words)),
+        page=Page(
+            folders=spellings(arguments.cwd) if arguments.cwd else (),
+            agent=arguments.agent,
+            limit=arguments.limit,
+            with_archived=arguments.archived,
+        ),
+        since_us=arguments.since,
+    )
+    with open_for_reading(arguments.store) as store:
+        hits, is_well = _look(store, arguments.store, wanted)
+        found = [
+            (
+                _session(store, hit, redact=arguments.redact),
+                hit,
+                _snippet(hit, redact=arguments.redact),
+            )
+            for hit in hits
+        ]
+        if arguments.json:
+            print_json([_describe(*it) for it in found])
+        elif not found:
+            where = "" if is_well else " in what could be looked at"
+            print(f"rekindle: nothing found{where}{_why(wanted)}", file=sys.stderr)
+        elif is_terminal():
+            _print_for_people(found, [short_id(store, session.id) for session, _, _ in found])
+        else:
+            for session, hit, pieces in found:
+                print("\t".join(_row(session, hit, pieces)))
+    # What was not found may be where the damage is.
+    return 0 if is_well else 1
+
+
+def _look(store: Store, option: str | None, wanted: Wanted) -> tuple[list[Hit], bool]:
+    """Return what was found, and whether all could be looked at."""
+    path = path_for_reading(option)
+    if path is None:
+        return [], True
+    from rekindle.cli.index_update import update
+    from rekindle.store.sqlite.search_index import Index
+    from rekindle.store.sqlite.search_query import search
+
+    with Index(path) as index:
+        is_well = update(index, store)
+        return search(index, wanted), is_well
+
+
+def _session(store: Store, hit: Hit, *, redact: bool) -> Session:
+    session = store.session(hit.session_id)
+    # A title is made of what was said, and shown beside it.
+    return redact_session(session) if redact else session
+
+
+def _why(wanted: Wanted) -> str:
+    """Say why nothing could be found, where it is not for want of it."""
+    if not wanted.terms:
+        return ": only letters and digits are looked for"
+    short = [f"{term.words}*" for term in wanted.terms if term.is_too_short]
+    return f": {one_line(short[0])} needs two letters or more" if short else ""
+
+
+def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
+    return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _WIDTH)
+
+
+def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]:
+    """Return a hit as `--json` prints it; docs/search.md tells what the fields mean."""
+    matches: list[list[int]] = []
+    at = 0
+    for words, is_match in pieces:
+        if is_match:
+            matches.append([at, at + len(words)])
+        at += len(words)
+    return {
+        "sessionId": session.id,
+        "title": session.title,
+        "agent": session.agent.name or session.agent.program,
+        "cwd": session.cwd,
+        "turn": hit.turn or None,
+        "at": iso(hit.at_us),
+        "origin": hit.origin,
+        "snippet": _words(pieces),
+        "matches": matches,
+        "score": round(hit.score, 3),
+    }
+
+
+def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
+    return (
+        one_line(session.id),
+        iso(hit.at_us),
+        agent_name(session.agent),
+        folder(session),
+        str(hit.turn or "-"),
+        title(session),
+        one_line(_words(pieces)),
+    )
+
+
+def _words(pieces: list[Piece]) -> str:
+    return "".join(words for words, _ in pieces)
+
+
+def _print_for_people(found: list[_Found], ids: list[str]) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console, room = Console(highlight=False), columns()
+    for (session, hit, pieces), id_ in zip(found, ids, strict=True):
+        about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
+        place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'}"
+        rest = room - width(f"{id_}{place} · ")
+        named = f" · {cut(title(session), rest)}" if rest >= _SHORTEST_TITLE else ""
+        print(paint(id_, "bold") + paint(place, "dim") + named)
+        shown = [(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces]
+        console.print(Padding(Text.assemble(*shown), (0, 0, 1, 2)))

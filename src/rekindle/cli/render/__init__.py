@@ -1,0 +1,1 @@
+"""Print conversations, tables and reports on a terminal or into a pipe."""

@@ -1,0 +1,181 @@
+"""How the report of `rekindle check` is shown: to people, and to programs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rekindle.cli.formatting import one_line, printable, several
+from rekindle.cli.terminal import columns, is_terminal, paint, pick
+from rekindle.conformance import (
+    Finding,
+    Found,
+    Level,
+    Report,
+    Verdict,
+    counted,
+    is_failure,
+    is_warning,
+)
+from rekindle.text.redact.commands import mask_command
+
+_MARKS = {
+    "pass": ("✓", "ok  ", "green"),
+    "fail": ("✗", "FAIL", "red"),
+    "warning": ("!", "warn", "yellow"),
+    "not offered": ("–", "-   ", "dim"),  # noqa: RUF001 - a dash is meant
+    "not seen": ("·", "-   ", "dim"),
+    "skipped": ("?", "skip", "cyan"),
+}
+_UNJUDGED = frozenset({Verdict.NOT_OFFERED, Verdict.NOT_SEEN, Verdict.SKIPPED})
+_WIDEST = 68
+_ROOM = 102
+
+
+def print_report(report: Report) -> None:
+    """Print a report for people."""
+    for scenario, found in groupby(report.findings, lambda it: it.requirement.scenario):
+        findings = list(found)
+        if _is_left_out(findings):
+            mark, style = _mark(findings[0])
+            why = one_line(findings[0].words)
+            print(f"{paint(scenario, 'bold')}\n  {paint(f'{mark} {why}', style)}")
+            continue
+        print(paint(scenario, "bold"))
+        for finding in findings:
+            print(_line(finding))
+    _print_faults("MUSTs that are not met", [it for it in report.findings if is_failure(it)])
+    _print_faults("SHOULDs that are not met", [it for it in report.findings if is_warning(it)])
+    _print_summary(report)
+
+
+def _is_left_out(findings: Sequence[Finding]) -> bool:
+    """Tell whether nothing of a scenario was judged, all for one reason."""
+    first = findings[0]
+    is_common = all((it.verdict, it.words) == (first.verdict, first.words) for it in findings)
+    return first.verdict in _UNJUDGED and is_common
+
+
+def _line(finding: Finding) -> str:
+    mark, style = _mark(finding)
+    name = paint(finding.requirement.name, "dim")
+    # Aligned where there is room; where there is none, wrapped lines would be all gaps.
+    room = 0 if is_terminal() and columns() < _ROOM else _WIDEST
+    line = f"  {paint(mark, style)} {finding.requirement.title:{room}}  {name}"
+    if finding.verdict in _UNJUDGED:
+        line += paint(f"\n    {finding.verdict}: {one_line(finding.words)}", "dim")
+    return line
+
+
+def _mark(finding: Finding) -> tuple[str, str]:
+    shown, plain, style = _MARKS["warning" if is_warning(finding) else finding.verdict]
+    return pick(shown, plain), style
+
+
+def _print_faults(heading: str, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    print(f"\n{paint(heading, 'bold')}")
+    for finding in findings:
+        mark, style = _mark(finding)
+        print(f"\n{paint(mark, style)} {paint(finding.requirement.name, 'bold')}")
+        print(f"  {paint('rule ', 'dim')}  {finding.requirement.title}")
+        for found in finding.faults:
+            print(f"  {paint('found', 'dim')}  {one_line(counted(found))}")
+            for it in found.evidence:
+                arrow = pick("→", ">") if it.is_sent else pick("←", "<")
+                print(f"  {paint(f'{it.at:8.3f} {arrow}', 'dim')} {printable(it.line)}")
+        if finding.unnamed:
+            print(f"  {paint('found', 'dim')}  {finding.unnamed} more")
+
+
+def _print_summary(report: Report) -> None:
+    heads = [str(it) for it in Verdict]
+    print(f"\n{'':8}" + "".join(f"{head:>13}" for head in heads))
+    for level in Level:
+        counts = _counts(report, level)
+        print(f"{level:8}" + "".join(f"{counts[verdict]:>13}" for verdict in Verdict))
+    print(f"\n{''.join(_conclusion(report))}")
+
+
+def _conclusion(report: Report) -> Iterator[str]:
+    name = one_line(" ".join(filter(None, report.agent))) or "The agent"
+    failed = sum(map(is_failure, report.findings))
+    warned = sum(map(is_warning, report.findings))
+    skipped = _counts(report, Level.MUST)[Verdict.SKIPPED]
+    yield f"{name}, version {report.protocol} of ACP: "
+    if report.obstacle:
+        yield paint("it cannot be checked", "red")
+        yield f", {several(failed, 'MUST')} not met" if failed else ""
+    elif failed:
+        yield paint(f"{several(failed, 'MUST')} not met", "red")
+    elif skipped:
+        yield paint("every MUST that could be judged is met", "green")
+    else:
+        yield paint("every MUST is met", "green")
+    if warned:
+        yield f", {several(warned, 'warning')}"
+    if skipped and not report.obstacle:
+        yield from _unjudged(report, skipped)
+    yield f" ({report.seconds:.1f} s)"
+
+
+def _unjudged(report: Report, skipped: int) -> Iterator[str]:
+    musts = sum(_counts(report, Level.MUST).values())
+    yield f"; {skipped} of {several(musts, 'MUST')} could not be judged"
+    if report.no_turns:
+        yield f": {one_line(report.no_turns)}"
+
+
+def _counts(report: Report, level: Level) -> Counter[Verdict]:
+    return Counter(it.verdict for it in report.findings if it.requirement.level is level)
+
+
+# -- for programs -----------------------------------------------------------------------
+
+_NAMES = {"not offered": "notOffered", "not seen": "notSeen"}
+
+
+def described(report: Report, command: Sequence[str]) -> dict[str, object]:
+    """Return a report as JSON: docs/check.md has it."""
+    name, version = report.agent
+    return {
+        "ok": report.is_passed,
+        "protocol": report.protocol,
+        "agent": {"name": name or None, "version": version or None},
+        "command": list(mask_command(tuple(command))),
+        "seconds": round(report.seconds, 3),
+        "obstacle": report.obstacle or None,
+        "noTurn": report.no_turns or None,
+        "summary": {level.lower(): _summary(report, level) for level in Level},
+        "requirements": [_described(it) for it in report.findings],
+    }
+
+
+def _summary(report: Report, level: Level) -> dict[str, int]:
+    counts = _counts(report, level)
+    return {_NAMES.get(it, it): counts[it] for it in Verdict}
+
+
+def _described(finding: Finding) -> dict[str, object]:
+    requirement = finding.requirement
+    return {
+        "id": requirement.name,
+        "scenario": requirement.scenario,
+        "level": requirement.level,
+        "checklist": list(requirement.numbers),
+        "title": requirement.title,
+        "verdict": _NAMES.get(finding.verdict, finding.verdict),
+        "words": finding.words or None,
+        "evidence": _evidence(finding.faults[0]) if finding.faults else [],
+        "faults": [
+            {"words": it.words, "times": it.times, "evidence": _evidence(it)}
+            for it in finding.faults
+        ],
+    }
+
+
+def _evidence(found: Found) -> list[dict[str, object]]:
+    return [
+        {"from": "client" if it.is_sent else "agent", "at": it.at, "line": it.line}
+        for it in found.evidence
+    ]

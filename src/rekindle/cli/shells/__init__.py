@@ -1,0 +1,1 @@
+"""Completion scripts for shells, and the quoting rules they need."""

@@ -1,0 +1,219 @@
+"""The fields that the protocol's types have, and the judge who finds others.
+
+A type is a line: its name, its fields, and behind a colon the type that a field is of, if that
+has fields of its own. A type of which there are several forms has the fields of all of them.
+Those that are not stable yet are here, too; a test compares all with the published schemas.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rekindle.acp import methods
+from rekindle.acp.jsonrpc import rows, table
+from rekindle.conformance.report import Fault
+from rekindle.conformance.rules import names
+from rekindle.conformance.trace import Json, Line, id_key
+
+Types = dict[str, dict[str, str]]
+
+_BOTH = """
+Annotations audience lastModified priority
+Cost amount currency
+EmbeddedResourceResource blob mimeType text uri
+Implementation name title version
+ListSessionsResponse nextCursor sessions:SessionInfo
+PermissionOption kind name optionId
+PlanEntry content priority status
+PlanUpdateContent content entries:PlanEntry planId type uri
+SessionInfo additionalDirectories archived cwd sessionId title updatedAt
+SetSessionConfigOptionResponse configOptions:SessionConfigOption
+ToolCallLocation line path
+Usage cachedReadTokens cachedWriteTokens inputTokens outputTokens thoughtTokens totalTokens
+"""
+# Drafts had `models`, and many agents still have.
+_V1 = """
+AgentCapabilities auth loadSession mcpCapabilities:McpCapabilities \
+promptCapabilities:PromptCapabilities providers sessionCapabilities:SessionCapabilities
+AuthMethod args description env id name type
+AvailableCommand description input:AvailableCommandInput name
+AvailableCommandInput hint
+ContentBlock annotations:Annotations data description mimeType name \
+resource:EmbeddedResourceResource size text title type uri
+ForkSessionResponse configOptions:SessionConfigOption models modes:SessionModeState sessionId
+InitializeResponse agentCapabilities:AgentCapabilities agentInfo:Implementation \
+authMethods:AuthMethod protocolVersion
+LoadSessionResponse configOptions:SessionConfigOption models modes:SessionModeState
+McpCapabilities acp http sse
+NewSessionResponse configOptions:SessionConfigOption models modes:SessionModeState sessionId
+PromptCapabilities audio embeddedContext image
+PromptResponse stopReason usage:Usage
+RequestPermissionRequest options:PermissionOption sessionId toolCall:ToolCallUpdate
+ResumeSessionResponse configOptions:SessionConfigOption models modes:SessionModeState
+SessionCapabilities additionalDirectories archive close delete fork list resume status \
+systemPrompt title
+SessionConfigOption category currentValue description id name options type
+SessionMode description id name
+SessionModeState availableModes:SessionMode currentModeId
+ToolCallContent content:ContentBlock newText oldText path terminalId type
+ToolCallUpdate content:ToolCallContent kind locations:ToolCallLocation name rawInput rawOutput \
+status title toolCallId
+"""
+_V2 = """
+AgentCapabilities auth providers session:SessionCapabilities
+AuthMethod args description env methodId name type
+AvailableCommand description input:AvailableCommandInput name type
+AvailableCommandInput hint type
+BackgroundWork sessionId terminalId toolCallId type
+ContentBlock annotations:Annotations data description icons:Icon mimeType name \
+resource:EmbeddedResourceResource size text title type uri
+DiffChange fileType mimeType oldPath operation path
+DiffPatch format text
+ForkSessionResponse availableCommands:AvailableCommand configOptions:SessionConfigOption sessionId
+Icon mimeType sizes src theme
+InitializeResponse authMethods:AuthMethod capabilities:AgentCapabilities info:Implementation \
+protocolVersion
+McpCapabilities acp http stdio
+NewSessionResponse availableCommands:AvailableCommand configOptions:SessionConfigOption sessionId
+PromptCapabilities audio embeddedContext image
+PromptResponse messageId
+RequestPermissionRequest description options:PermissionOption sessionId \
+subject:RequestPermissionSubject title
+RequestPermissionSubject command cwd terminalId toolCall:ToolCallUpdate toolCallId type
+ResumeSessionResponse availableCommands:AvailableCommand configOptions:SessionConfigOption
+SessionCapabilities additionalDirectories archive delete fork mcp:McpCapabilities \
+prompt:PromptCapabilities status systemPrompt title
+SessionConfigOption category configId currentValue description name options type
+TerminalExitStatus exitCode signal
+TerminalOutput data
+TerminalSize cols rows
+ToolCallContent changes:DiffChange content:ContentBlock patch:DiffPatch terminalId type
+ToolCallUpdate capabilities content:ToolCallContent kind locations:ToolCallLocation name rawInput \
+rawOutput status title toolCallId
+"""
+_MESSAGE = "content:ContentBlock messageId"
+_CALL = """content:ToolCallContent kind locations:ToolCallLocation name rawInput rawOutput status \
+title toolCallId"""
+_BOTH_UPDATES = f"""
+agent_message_chunk {_MESSAGE}
+agent_thought_chunk {_MESSAGE}
+available_commands_update availableCommands:AvailableCommand
+compaction_summary_chunk compactionId content:ContentBlock
+compaction_update compactionId error status summary:ContentBlock
+config_option_update configOptions:SessionConfigOption
+notice description severity title
+plan_removed planId
+plan_update plan:PlanUpdateContent
+session_info_update title updatedAt
+session_message {_MESSAGE} recipientMessageId recipientSessionId senderMessageId senderSessionId
+session_message_chunk {_MESSAGE}
+subagent_update additionalDirectories capabilities cwd description sessionId state title
+usage_update cost:Cost size used
+user_message_chunk {_MESSAGE}
+"""
+_V1_UPDATES = f"""
+current_mode_update currentModeId
+plan entries:PlanEntry
+tool_call {_CALL}
+tool_call_update {_CALL}
+"""
+_V2_UPDATES = f"""
+agent_message {_MESSAGE}
+agent_thought {_MESSAGE}
+state_update background:BackgroundWork error state stopReason usage:Usage
+terminal_output_chunk data terminalId
+terminal_update capabilities command cwd exitStatus:TerminalExitStatus output:TerminalOutput \
+size:TerminalSize terminalId
+tool_call_content_chunk content:ToolCallContent toolCallId
+tool_call_update capabilities {_CALL}
+user_message {_MESSAGE}
+"""
+
+
+def _read(*written: str) -> Types:
+    types: Types = {}
+    for line in filter(None, "".join(written).splitlines()):
+        name, *fields = line.split()
+        split = (it.partition(":") for it in fields)
+        types[name] = {field: of for field, _, of in split}
+    return types
+
+
+TYPES = {1: _read(_BOTH, _V1), 2: _read(_BOTH, _V2)}
+UPDATES = {1: _read(_BOTH_UPDATES, _V1_UPDATES), 2: _read(_BOTH_UPDATES, _V2_UPDATES)}
+"""The fields of each kind of update, but for `sessionUpdate`."""
+ANSWERS = {
+    methods.INITIALIZE: "InitializeResponse",
+    methods.NEW: "NewSessionResponse",
+    methods.LOAD: "LoadSessionResponse",
+    methods.RESUME: "ResumeSessionResponse",
+    methods.FORK: "ForkSessionResponse",
+    methods.LIST: "ListSessionsResponse",
+    methods.PROMPT: "PromptResponse",
+    methods.SET_CONFIG_OPTION: "SetSessionConfigOptionResponse",
+    methods.CLOSE: "",
+    methods.DELETE: "",
+}
+"""The type of the result of each method; empty if it has no fields."""
+_KINDS = ("type", "operation", "state", "format")
+"""Fields that tell which form of a type it is."""
+
+
+def extra_fields(lines: Sequence[Line], protocol: int) -> Iterator[Fault]:
+    """Find fields that the protocol's types have not."""
+    asked = {id_key(it.id): it for it in lines if it.is_sent and it.is_request}
+    for line in lines:
+        if line.is_sent:
+            continue
+        if line.kind in UPDATES[protocol]:
+            yield from _in_update(line, protocol)
+        elif line.method == methods.REQUEST_PERMISSION:
+            found = _extra(line.params, "RequestPermissionRequest", protocol)
+            yield from _faults("a question", found, (line,))
+        elif line.is_answer and (request := asked.get(id_key(line.id))):
+            yield from _in_result(request, line, protocol)
+
+
+def _in_update(line: Line, protocol: int) -> Iterator[Fault]:
+    fields = UPDATES[protocol][line.kind] | {"sessionUpdate": ""}
+    yield from _faults(f"the update {line.kind}", _within(line.update, fields, protocol), (line,))
+    around = {"sessionId": "", "update": ""}
+    yield from _faults("session/update", _within(line.params, around, protocol), (line,))
+
+
+def _in_result(request: Line, line: Line, protocol: int) -> Iterator[Fault]:
+    result = table(line.message.get("result"))
+    told = result.get("protocolVersion")
+    if request.method == methods.INITIALIZE and isinstance(told, int) and told in TYPES:
+        # It may have been asked for another one, to see what comes; and may mean another one.
+        protocol = 1 if "agentCapabilities" in result else told
+    name = ANSWERS.get(request.method)
+    if name is not None and (not name or name in TYPES[protocol]):
+        found = _extra(result, name, protocol)
+        yield from _faults(f"the answer to {request.method}", found, (request, line))
+
+
+def _extra(value: Json, name: str, protocol: int) -> Iterator[tuple[str, str]]:
+    return _within(value, TYPES[protocol].get(name, {}), protocol)
+
+
+def _within(value: Json, fields: dict[str, str], protocol: int) -> Iterator[tuple[str, str]]:
+    """Yield where there is a field too many, and its name."""
+    if any(names.is_custom(value.get(kind)) for kind in _KINDS):
+        return  # of an extension, which may have what it likes
+    for name, inner in value.items():
+        if name == "_meta":
+            continue
+        if name not in fields:
+            yield "", name
+        elif fields[name]:
+            for it in map(table, rows(inner) or [inner]):
+                deeper = _extra(it, fields[name], protocol)
+                yield from ((f".{name}{where}", extra) for where, extra in deeper)
+
+
+def _faults(
+    what: str, found: Iterable[tuple[str, str]], lines: tuple[Line, ...]
+) -> Iterator[Fault]:
+    for where, extra in dict.fromkeys(found):
+        place = f" (in `{where[1:]}`)" if where else ""
+        words = f"{what} has `{extra}`{place}, which the protocol has not: use `_meta`"
+        yield Fault(words, lines)

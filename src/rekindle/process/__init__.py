@@ -1,0 +1,1 @@
+"""Start child processes in groups of their own and end them. POSIX only."""

@@ -1,0 +1,1 @@
+"""The flow that answers each request of the session lifecycle."""

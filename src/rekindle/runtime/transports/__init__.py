@@ -1,0 +1,1 @@
+"""Transports: each moves bytes between an engine and one peer."""

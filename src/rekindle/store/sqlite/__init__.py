@@ -1,0 +1,1 @@
+"""The store on disk: one SQLite file, and the files beside it."""

@@ -1,0 +1,166 @@
+"""Rows of the store on disk, as the values that all layers share, and back."""
+
+import json
+from typing import Any, cast
+
+import msgspec
+from msgspec import MsgspecError
+
+from rekindle.errors import StoreError
+from rekindle.model import (
+    AgentIdentity,
+    Entry,
+    Kind,
+    Opened,
+    Origin,
+    Page,
+    Session,
+    Side,
+    TitleSource,
+)
+from rekindle.store.sqlite.schema import seq_at
+
+Row = tuple[Any, ...]
+
+CODEC_LINES = 0
+
+_TYPES_OF_ENTRIES = (int, int, str, str, int, int, int, bytes)
+_TYPES_OF_SESSION = (
+    str, str, str | None, str | None, str, str | None, str,
+    str | None, str | None, str | None, int, int, str | None,
+    int | None, int | None, int, int, str | None, int | None,
+)  # fmt: skip
+_decode_origin = msgspec.json.Decoder(Origin).decode
+
+
+def entries_in(row: Row) -> list[Entry]:
+    """Return the entries that one row of `stretch` holds. Raises ValueError if it has no sense."""
+    first, count, side, kind, at_us, protocol, codec, data = row
+    if tuple(map(type, row)) != _TYPES_OF_ENTRIES:
+        raise ValueError(f"the row {first} is none of entries")
+    seq = seq_at(first)
+    if codec != CODEC_LINES:
+        raise StoreError(f"entry {seq} is packed in a way unknown to this Rekindle: upgrade it")
+    lines = cast("bytes", data).split(b"\n") if count > 1 else [data]
+    if len(lines) != count:
+        raise ValueError(f"the row {first} does not have its {count} entries")
+    # Once, because this is the way of every chunk that is read.
+    said_by, kind_of = Side(side), Kind(kind)
+    return [
+        Entry(
+            seq=seq + offset,
+            side=said_by,
+            kind=kind_of,
+            at_us=at_us,
+            line=line,
+            protocol=protocol,
+        )
+        for offset, line in enumerate(lines)
+    ]
+
+
+def session_in(row: Row) -> Session:
+    """Return the session of a row that `statements.SESSION` gives.
+
+    Raises ValueError if it has no sense.
+    """
+    (
+        id_, agent_session_id, agent_name, agent_version, command, cwd, directories,
+        user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
+        archived_us, deleted_us, turns, messages, origin, last,
+    ) = row  # fmt: skip
+    if not all(map(isinstance, row, _TYPES_OF_SESSION)):
+        raise ValueError(f"the row of {id_} is none of a session")
+    titles = {
+        TitleSource.USER: user_title,
+        TitleSource.AGENT: agent_title,
+        TitleSource.PROMPT: prompt_title,
+    }
+    source = next((source for source, title in titles.items() if title is not None), None)
+    return Session(
+        id=id_,
+        agent_session_id=agent_session_id,
+        agent=AgentIdentity(
+            name=agent_name, version=agent_version, command=tuple(json.loads(command))
+        ),
+        cwd=cwd,
+        directories=tuple(json.loads(directories)),
+        title=titles[source] if source else None,
+        title_source=source,
+        created_us=created_us,
+        updated_us=updated_us,
+        parent_id=parent_id,
+        archived_us=archived_us,
+        deleted_us=deleted_us,
+        last_seq=seq_at(last or 0),
+        turns=turns,
+        messages=messages,
+        origin=None if origin is None else origin_in(origin),
+    )
+
+
+def origin_in(written: str) -> Origin:
+    """Return where a session is from. Raises ValueError if it has no sense."""
+    try:
+        return _decode_origin(written)
+    except (MsgspecError, RecursionError) as error:
+        raise ValueError(f"it is no origin: {error}") from None
+
+
+def told_by(opened: Opened) -> dict[str, Any]:
+    """Return what `statements.OPEN` writes."""
+    agent = opened.agent
+    directories = opened.directories
+    return {
+        "id": opened.session_id,
+        "agent_session_id": opened.agent_session_id,
+        "agent_name": agent.name if agent else None,
+        "agent_version": agent.version if agent else None,
+        "command": json.dumps(agent.command) if agent else None,
+        "program": agent.program if agent else None,
+        "cwd": opened.cwd,
+        "directories": None if directories is None else json.dumps(directories),
+        "parent_id": opened.parent_id,
+    }
+
+
+def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions that choose a page, and their values."""
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    if page.cwd is not None:
+        conditions.append("cwd = :cwd")
+        values["cwd"] = page.cwd
+    if page.folders:
+        conditions.append("cwd in (select value from json_each(:folders))")
+        values["folders"] = json.dumps(page.folders)
+    if page.under:
+        conditions.append(_below(page.under, values))
+    if page.agent is not None:
+        names = ("agent_name", "program")
+        parts = " or ".join(f"instr(lower({name}), lower(:agent)) > 0" for name in names)
+        conditions.append(f"({parts})")
+        values["agent"] = page.agent
+    if page.before is not None:
+        conditions.append("(updated_us, id) < (:before_us, :before_id)")
+        values["before_us"], values["before_id"] = page.before
+    if page.archived:
+        conditions.append("archived_us is not null")
+    elif not page.with_archived:
+        conditions.append("archived_us is null")
+    conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
+    if not page.with_strays:
+        conditions.append("cwd is not null")
+    return conditions, values
+
+
+def _below(folders: tuple[str, ...], values: dict[str, Any]) -> str:
+    """Return the condition that a session's folder is one of these, or below one."""
+    either: list[str] = []
+    for number, folder in enumerate(folders):
+        values |= {f"folder{number}": folder, f"inside{number}": folder.rstrip("/") + "/"}
+        either.append(
+            f"cwd = :folder{number} or substr(cwd, 1, length(:inside{number})) = :inside{number}"
+        )
+    # Walking through all by time is quick at worst; sorting a home folder's sessions is not.
+    return f"({' or '.join(either)})"

@@ -1,0 +1,165 @@
+"""The SQL of the store on disk. The schema, and what the names mean, is in `migrations`."""
+
+from rekindle.model import TitleSource
+from rekindle.store.base import MOST_FOUND
+from rekindle.store.sqlite.schema import REVISION_BITS, WITHIN
+
+LAST_PLACE = f"""
+    (select place + lines - 1 from stretch where {WITHIN} order by place desc limit 1)
+"""  # noqa: S608 - all of it is ours
+"""Where the last entry of the session with that `key` lies."""
+
+SESSION = f"""
+    select id, agent_session_id, agent_name, agent_version, command, cwd, directories,
+           user_title, agent_title, prompt_title, created_us, updated_us, parent_id,
+           archived_us, deleted_us, turns, messages, origin, {LAST_PLACE}
+    from session
+"""  # noqa: S608 - all of it is ours
+
+FIND = f"""
+    {SESSION} where id >= :prefix and id < :beyond
+    and (deleted_us is null or cwd is not null or turns + messages > 0 or id = :prefix)
+    order by id limit {MOST_FOUND}
+"""
+
+MAKE = """
+    insert into session (id, agent_session_id, created_us, updated_us)
+    values (:id, :id, :at_us, :at_us)
+"""
+
+LAST = """
+    select place + lines - 1 from stretch where place between ? and ? order by place desc limit 1
+"""
+
+USE = """
+    update session set updated_us = max(updated_us, ?) where key = ?
+"""
+
+APPEND = "insert into stretch values (?, ?, ?, ?, ?, ?, ?, ?)"
+
+OPEN = """
+    update session
+    set agent_session_id = coalesce(:agent_session_id, agent_session_id),
+        agent_name = coalesce(:agent_name, agent_name),
+        agent_version = coalesce(:agent_version, agent_version),
+        command = coalesce(:command, command),
+        program = coalesce(:program, program),
+        cwd = coalesce(:cwd, cwd),
+        directories = coalesce(:directories, directories),
+        parent_id = coalesce(:parent_id, parent_id),
+        deleted_us = null
+    where id = :id
+"""
+
+REMEMBER_FORMER = """
+    insert or ignore into former
+    select agent_session_id, key from session
+    where id = :id and agent_session_id not in ('', :agent_session_id)
+"""
+
+TITLE = {
+    TitleSource.USER: """
+        update session set user_title = :title, revision = revision + 1 where id = :session_id
+    """,
+    TitleSource.AGENT: """
+        update session set agent_title = :title, revision = revision + 1 where id = :session_id
+    """,
+    TitleSource.PROMPT: """
+        update session set prompt_title = iif(:title is null, null, coalesce(prompt_title, :title))
+        where id = :session_id
+    """,
+}
+
+REVISE = "update session set revision = revision + 1 where id = ?"
+
+REVISE_CUT = f"""
+    update session set revision = ((revision >> {REVISION_BITS}) + 1) << {REVISION_BITS}
+    where key = ?
+"""  # noqa: S608 - all of it is ours
+
+TITLES = "select prompt_title, agent_title, user_title from session where id = ?"
+
+ROW = "select place, lines, side, kind, at_us, protocol, codec, data from stretch"
+
+ROW_WITH = "select max(place) from stretch where place between ? and ?"
+"""The row that holds an entry, or the last one before it."""
+
+READ = f"{ROW} where place between ? and ? order by place limit ?"
+
+FORK = """
+    insert into session (id, agent_session_id, agent_name, agent_version, command, program, cwd,
+                         user_title, agent_title, prompt_title, created_us, updated_us, parent_id)
+    select :id, '', agent_name, agent_version, command, program, cwd,
+           user_title, agent_title, prompt_title, :at_us, :at_us, id
+    from session where key = :parent
+"""
+
+COPY = """
+    insert into stretch
+    select place + ?, lines, side, kind, at_us, protocol, codec, data
+    from stretch where place between ? and ?
+"""
+
+TALLY = """
+    update session set turns = turns + :turns, messages = messages + :messages
+    where id = :session_id
+"""
+
+IMPORT = "update session set origin = :origin where id = :session_id"
+
+IMPORTED = "select id, cwd, deleted_us is not null, origin from session where origin is not null"
+
+OF_AGENT = """
+    select id from session where agent_session_id = :asked
+    union all
+    select id from former join session on key = session where former.agent_session_id = :asked
+    limit 1
+"""
+
+IDS = "select id from session where key in (select value from json_each(?))"
+
+ARCHIVE = """
+    update session set archived_us = iif(? is null, null, coalesce(archived_us, ?)) where id = ?
+"""
+
+DELETED_KEYS = """
+    select key, id from session
+    where id in (select value from json_each(?)) and deleted_us is not null
+"""
+
+DELETED = """
+    select id from session
+    where deleted_us < ? and (cwd is not null or turns + messages > 0)
+    order by deleted_us, id limit ?
+"""
+
+BLANK = """
+    update session
+    set agent_name = null, agent_version = null, command = '[]', program = null, cwd = null,
+        directories = '[]', user_title = null, agent_title = null, prompt_title = null,
+        parent_id = null, archived_us = null, turns = 0, messages = 0, origin = null
+    where key = ?
+"""
+
+BOUND = """
+    select agent_session_id from session
+    where agent_session_id in (select value from json_each(:asked))
+    union select id from session where id in (select value from json_each(:asked))
+    union select agent_session_id from former
+    where agent_session_id in (select value from json_each(:asked))
+"""
+
+LAST_ROW = f"{ROW} where place between ? and ? order by place desc limit 1"
+
+# From one session's first entry to the next one's: no entry in between is read.
+ORPHANS = """
+    with recursive found (key) as (
+        select (select place >> 32 from stretch order by place limit 1)
+        union all
+        select (select place >> 32 from stretch where place >= (key + 1) << 32
+                order by place limit 1)
+        from found where key is not null
+    )
+    select key from found where key is not null and key not in (select key from session)
+"""
+"""The keys of sessions that have entries and are not there."""

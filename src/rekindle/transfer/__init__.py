@@ -1,0 +1,1 @@
+"""Move sessions between stores, bundles and the files of other tools."""
