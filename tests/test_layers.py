@@ -1,4 +1,8 @@
-"""An arrow never turns back: from `errors` and `model`, by way of each layer, to `cli`."""
+"""The import graph between packages: which package may import which.
+
+`ARROWS` is the rule. A module that imports against it fails the test, and so does an exception
+that no module needs any more.
+"""
 
 import ast
 from pathlib import Path
@@ -6,12 +10,62 @@ from pathlib import Path
 import rekindle
 
 PACKAGE = Path(rekindle.__file__).parent
-LAYERS = (
-    "errors", "model", "wire", "core", "export", "importers", "store", "run", "client", "check",
-    "cli",
-)  # fmt: skip
+
+ARROWS: dict[str, set[str]] = {
+    "errors": set(),
+    "model": set(),
+    "jsonvalue": set(),
+    "text": {"errors", "model", "jsonvalue"},
+    "acp": {"errors", "model", "jsonvalue", "text"},
+    "transcript": {"errors", "model", "jsonvalue", "text", "acp"},
+    "proxy": {"errors", "model", "jsonvalue", "text", "acp", "transcript"},
+    "process": {"errors"},
+    "store": {"errors", "model", "jsonvalue", "text"},
+    "store/sqlite": {"errors", "model", "jsonvalue", "text", "store"},
+    "importers": {"errors", "model", "jsonvalue", "text", "acp", "transcript"},
+    "transfer": {
+        "errors", "model", "jsonvalue", "text", "acp", "transcript", "store", "importers",
+    },
+    "export": {"errors", "model", "jsonvalue", "text", "acp", "transcript"},
+    "client": {"errors", "model", "jsonvalue", "text", "acp", "transcript", "process"},
+    "runtime": {
+        "errors", "model", "jsonvalue", "text", "acp", "transcript", "proxy", "store", "process",
+    },
+    "conformance": {"errors", "jsonvalue", "acp", "text", "client", "process"},
+    "example_agent": set(),
+}  # fmt: skip
+"""The packages that each package may import. `cli` is the composition root: it may import all."""
+
+PARTS = {
+    ("conformance", "acp"): {"framing", "jsonrpc", "methods"},
+    ("conformance", "text"): {"redact"},
+    ("conformance", "client"): {"process"},
+}
+"""Where only some modules of a package may be imported."""
+
+LAZY = {("store/address.py", "store/sqlite")}
+"""A module that names an implementation, and imports it only when it is asked for one."""
+
+KNOWN_VIOLATIONS = {
+    ("acp/translate/live_tool_calls.py", "transcript"),
+    ("runtime/recorder.py", "store/sqlite"),
+    ("runtime/write_buffer.py", "store/sqlite"),
+    ("store/forking.py", "store/sqlite"),
+    ("store/memory.py", "transcript"),
+    ("store/sqlite/maintenance.py", "transcript"),
+    ("store/sqlite/recovery.py", "acp"),
+    ("store/sqlite/recovery.py", "transcript"),
+    ("store/sqlite/search_query.py", "transcript"),
+    ("store/sqlite/store.py", "transfer"),
+    ("text/search_terms.py", "transcript"),
+    ("transcript/replay_cursor.py", "proxy"),
+    ("transfer/indexer.py", "store/sqlite"),
+    ("transfer/rescue.py", "store/sqlite"),
+}
+"""Imports that still go against the arrows, as (module, package). The list only shrinks."""
+
 FRONTS = {"cli", "__init__", "__main__"}
-PURE = {"wire", "core", "export", "model", "errors"}
+PURE = {"errors", "model", "jsonvalue", "text", "acp", "transcript", "proxy", "export"}
 IMPURE = {"os", "time", "threading", "subprocess", "random", "signal", "socket", "apsw", "queue"}
 
 
@@ -25,66 +79,80 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def layer_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def package_of(parts: tuple[str, ...]) -> str:
+    """Return the package of a module, given as the parts of its path or dotted name."""
+    first = parts[0].removesuffix(".py")
+    is_sqlite = first == "store" and len(parts) > 1 and parts[1] == "sqlite"
+    return "store/sqlite" if is_sqlite else first
 
 
-def layers_imported(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in imported(path) if name.startswith("rekindle.")}
+def packages_imported(path: Path) -> set[str]:
+    names = {name for name in imported(path) if name.startswith("rekindle.")}
+    return {package_of(tuple(name.split(".")[1:])) for name in names} - {"__version__"}
 
 
-def test_no_layer_imports_a_later_one() -> None:
-    turned_back = [
-        f"{path.relative_to(PACKAGE)} imports {other}"
-        for path in PACKAGE.rglob("*.py")
-        if layer_of(path) in LAYERS
-        for other in layers_imported(path)
-        if other in LAYERS and LAYERS.index(other) > LAYERS.index(layer_of(path))
-    ]
-    assert turned_back == []
+def modules() -> list[tuple[Path, str, str]]:
+    """Return each module as its path, its name within the package, and its package."""
+    found = [(path, path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
+    return [(path, name.as_posix(), package_of(name.parts)) for path, name in found]
 
 
-def test_every_module_is_in_a_layer() -> None:
-    assert {layer_of(path) for path in PACKAGE.rglob("*.py")} <= {*LAYERS, *FRONTS, "example_agent"}
+def violations() -> set[tuple[str, str]]:
+    return {
+        (name, other)
+        for path, name, package in modules()
+        if package not in FRONTS
+        for other in packages_imported(path) - {package} - ARROWS[package]
+        if (name, other) not in LAZY
+    }
 
 
-def test_the_example_agent_uses_nothing_of_rekindle() -> None:
-    for path in (PACKAGE / "example_agent").rglob("*.py"):
-        assert layers_imported(path) <= {"example_agent", "__version__"}, path
+def test_no_package_imports_against_the_arrows() -> None:
+    assert violations() - KNOWN_VIOLATIONS == set()
 
 
-def test_the_client_uses_what_is_pure_and_how_processes_are_started() -> None:
-    for path in (PACKAGE / "client").rglob("*.py"):
-        names = {
-            name for name in imported(path) if name.startswith(("rekindle.runtime", "rekindle.st"))
-        }
-        assert names <= {"rekindle.runtime", "rekindle.process.group"}, path
+def test_each_known_violation_still_exists() -> None:
+    assert KNOWN_VIOLATIONS - violations() == set()
 
 
-def test_the_check_stands_outside_and_shares_no_code_with_what_it_judges() -> None:
-    """What it knows of sessions is its own; it shares frames and processes alone."""
-    allowed = {"check", "wire", "client", "run", "core", "__version__"}
-    parts = {"rekindle.runtime": {"process_group"}, "rekindle.client": {"process"}}
-    parts["rekindle.proxy"] = {"secrets"}
-    for path in (PACKAGE / "check").rglob("*.py"):
-        assert layers_imported(path) <= allowed, path
-        for name in imported(path):
-            for package, some in parts.items():
-                assert not name.startswith(f"{package}.") or name.split(".")[2] in some, path
+def test_arrows_have_no_cycle() -> None:
+    reached: dict[str, set[str]] = {}
+    for package in ARROWS:
+        seen: set[str] = set()
+        todo = [package]
+        while todo:
+            new = ARROWS[todo.pop()] - seen
+            seen |= new
+            todo += new
+        reached[package] = seen
+    assert [package for package, others in reached.items() if package in others] == []
 
 
-def test_judges_do_nothing_but_look() -> None:
-    for path in (PACKAGE / "check" / "judges").rglob("*.py"):
+def test_every_module_belongs_to_a_package_of_the_graph() -> None:
+    assert {package for _, _, package in modules()} <= {*ARROWS, *FRONTS}
+
+
+def test_only_the_allowed_modules_of_a_package_are_imported() -> None:
+    for path, name, package in modules():
+        for other in imported(path):
+            parts = other.split(".")
+            allowed = PARTS.get((package, ".".join(parts[1:2])))
+            if allowed is not None and len(parts) > 2:
+                assert parts[2] in allowed, (name, other)
+
+
+def test_rules_of_the_conformance_suite_do_no_io() -> None:
+    for path in (PACKAGE / "conformance" / "rules").rglob("*.py"):
         assert not imported(path) & (IMPURE | {"asyncio"}), path
 
 
-def test_the_pure_layers_do_no_io_and_read_no_clock() -> None:
-    for path in PACKAGE.rglob("*.py"):
-        if layer_of(path) in PURE:
-            assert not imported(path) & IMPURE, path
+def test_pure_packages_do_no_io_and_read_no_clock() -> None:
+    for path, name, package in modules():
+        if package in PURE:
+            assert not imported(path) & IMPURE, name
 
 
-def test_no_file_is_too_long_to_have_one_idea() -> None:
+def test_no_file_is_longer_than_700_lines() -> None:
     root = PACKAGE.parents[1]
     files = [
         *PACKAGE.rglob("*.py"),
@@ -92,5 +160,5 @@ def test_no_file_is_too_long_to_have_one_idea() -> None:
         *(root / "bench").glob("*.py"),
         *(root / "interop").rglob("*.py"),
     ]
-    too_long = [path for path in files if len(path.read_text(encoding="utf-8").splitlines()) > 500]
+    too_long = [path for path in files if len(path.read_text(encoding="utf-8").splitlines()) > 700]
     assert too_long == []

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from acp import PATIENCE, REKINDLE
-from exported import filled, packed, taken
-from recorded import answered, asked, opened, told
+from bundles import filled, packed, taken
+from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer import bundle_reader
+from stdio_client import PATIENCE, REKINDLE
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def test_no_shell_is_started_but_the_one_that_guards() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and node.value in SHELLS:
                 # The guard's words are ours, and it is given nothing but numbers.
-                assert path.name == "guard.py", path
+                assert path.name == "orphan_guard.py", path
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 assert name not in {"os.system", "os.popen", "subprocess.getoutput"}, path

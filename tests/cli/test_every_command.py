@@ -13,12 +13,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from acp import PATIENCE, REKINDLE
 from rekindle.cli.main import COMMANDS, MISTAKE, main, parser_of
 from rekindle.model import Kind, Opened, Side, Stretch
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
-from stores import kept_by_another
+from stdio_client import PATIENCE, REKINDLE
+from store_states import kept_by_another
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

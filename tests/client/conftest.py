@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from acp import EXAMPLE_AGENT
-from pairs import PAIRS, Pair, Start
 from rekindle.client import Agent, connect
+from stdio_client import EXAMPLE_AGENT
+from version_pairs import PAIRS, Pair, Start
 
 PATIENCE = 30.0
 

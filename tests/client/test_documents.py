@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from acp import EXAMPLE_AGENT
 from rekindle.client import connect
+from stdio_client import EXAMPLE_AGENT
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from pairs import PAIRS, Pair, Start
 from rekindle.client import (
     AgentRefused,
     Asked,
@@ -23,6 +22,7 @@ from rekindle.client import (
     Thought,
     ToolCall,
 )
+from version_pairs import PAIRS, Pair, Start
 
 EVERYTHING = "think, plan, edit, run, title, usage"
 

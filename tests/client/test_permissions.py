@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pairs import PAIRS, Start
 from rekindle.client import (
     Asked,
     Called,
@@ -17,6 +16,7 @@ from rekindle.client import (
     ToolCall,
     connect,
 )
+from version_pairs import PAIRS, Start
 
 pytestmark = pytest.mark.parametrize("pair", PAIRS[:2], ids=str)
 

@@ -2,8 +2,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from acp import EXAMPLE_AGENT, Client
-from acp_v2 import ClientV2
+from stdio_client import EXAMPLE_AGENT, Client
+from stdio_client_v2 import ClientV2
 
 Start = Callable[..., Client]
 StartV2 = Callable[..., ClientV2]

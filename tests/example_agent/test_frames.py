@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from acp import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, text
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, text
 
 Start = Callable[..., Client]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from acp import CWD, NEW, Client, Json, kind, kinds, said, selected, statuses
+from stdio_client import CWD, NEW, Client, Json, kind, kinds, said, selected, statuses
 
 Start = Callable[..., Client]
 

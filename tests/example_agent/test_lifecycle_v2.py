@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from acp import CWD, NEW, Json, kind, kinds, said, selected, statuses
-from acp_v2 import START, ClientV2
+from stdio_client import CWD, NEW, Json, kind, kinds, said, selected, statuses
+from stdio_client_v2 import START, ClientV2
 
 Start = Callable[..., ClientV2]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from acp import CWD, NEW, Client, Json, kind, kinds, said, selected, statuses, text
+from stdio_client import CWD, NEW, Client, Json, kind, kinds, said, selected, statuses, text
 
 Start = Callable[..., Client]
 

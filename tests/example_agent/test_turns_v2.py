@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from acp import CWD, Json, kind, kinds, said, selected, statuses, text
-from acp_v2 import ClientV2
+from stdio_client import CWD, Json, kind, kinds, said, selected, statuses, text
+from stdio_client_v2 import ClientV2
 
 Start = Callable[..., ClientV2]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from acp import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, Json, kinds, said, statuses
-from acp_v2 import HELLO, START, ClientV2
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, Json, kinds, said, statuses
+from stdio_client_v2 import HELLO, START, ClientV2
 
 StartV2 = Callable[..., ClientV2]
 Start = Callable[..., Client]

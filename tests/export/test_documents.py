@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everything import KEY, SESSION, everything
+from full_session import KEY, SESSION, everything
 from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json

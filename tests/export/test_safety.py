@@ -5,8 +5,7 @@ import json
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-from harmless import UNSEEN, check
-from recorded import NOW, entry
+from recorded_sessions import NOW, entry
 from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
@@ -16,6 +15,7 @@ from rekindle.export.plain import clean
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.reducer import fold
+from safe_documents import UNSEEN, check
 
 HOSTILE = st.sampled_from(
     [

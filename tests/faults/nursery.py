@@ -133,7 +133,7 @@ def obey_modes() -> None:
 
 def _load() -> None:
     """Load what `rekindle run` does, so that those who are forked have it."""
-    for name in ("cli.run", "run.runner", "run.recorder", "store.sqlite"):
+    for name in ("cli.commands.run", "runtime.driver", "runtime.recorder", "store.sqlite.store"):
         importlib.import_module(f"rekindle.{name}")
 
 

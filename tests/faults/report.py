@@ -45,10 +45,10 @@ _OTHERS = """\
 
 **Endurance.** {endurance}
 
-**Loss of power** cannot be had by killing processes. `tests/store/test_power_loss.py` has SQLite
-write to a disk that loses any part of what was not synced, and stops it at any write: turns that
-have ended are there, in order, and the store is sound. That disks keep what they have synced is
-taken on trust.
+**Loss of power** cannot be had by killing processes. `tests/store/sqlite/test_power_loss.py`
+has SQLite write to a disk that loses any part of what was not synced, and stops it at any write:
+turns that have ended are there, in order, and the store is sound. That disks keep what they have
+synced is taken on trust.
 
 **Not covered:** systems other than Linux.
 """

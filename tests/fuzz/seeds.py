@@ -9,12 +9,12 @@ import codex_sessions
 import gemini_files
 import opencode_files
 import opencode_lines
-from exported import packed
-from recorded import answered, asked, opened, told
+from bundles import packed
+from recorded_sessions import answered, asked, opened, told
 from rekindle.model import Kind, Side
 from rekindle.store.memory import MemoryStore
 
-TRANSCRIPTS = Path(__file__).parents[1] / "core" / "transcripts"
+TRANSCRIPTS = Path(__file__).parents[1] / "proxy" / "transcripts"
 _OF_OPENCODE = (
     opencode_files.everything,
     opencode_files.newest,

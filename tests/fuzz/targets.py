@@ -12,15 +12,14 @@ from tempfile import TemporaryDirectory
 from msgspec import Raw
 
 import opencode_lines
+from bundles import filled, taken
 from claude_files import SESSION
 from codex_files import CodexFile
-from exported import filled, taken
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
-from harmless import UNSEEN, check, check_shown
-from imported import check_any, entries_of, talks_of
-from recorded import NOW, answered, asked, opened, told
+from importer_results import check_any, entries_of, talks_of
+from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.acp.framing import LineBuffer
 from rekindle.acp.jsonrpc import decode, encode, members, peek, request_key, split_batch
 from rekindle.cli.render.detail import Detail
@@ -43,6 +42,7 @@ from rekindle.transcript.handover import compose, remind
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import as_line, replay
 from rekindle.transcript.replay_v2 import replay_v2
+from safe_documents import UNSEEN, check, check_shown
 
 _KINDS = list(Kind)
 _PAIRS = ["1 1", "1 2", "2 1", "2 2"]

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from command_runs import run, terminal
 from fuzz.hostile import PATHS, TEXTS
 from fuzz.peers import converse
 from fuzz.targets import stretch_of
-from harmless import STYLE, UNSEEN, check
-from recorded import NOW, answered, asked, entry, told
+from recorded_sessions import NOW, answered, asked, entry, told
 from rekindle.cli.main import main
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Page, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from terminals import run, terminal
+from safe_documents import STYLE, UNSEEN, check
 
 MUCH = 10_000
 FORMATS = ("markdown", "html", "json", "acp", "bundle")

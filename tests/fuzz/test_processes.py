@@ -10,13 +10,13 @@ from threading import Timer
 import pytest
 from msgspec import Raw
 
-from acp import PATIENCE, REKINDLE
+from command_runs import run
 from fuzz.grammar import Speaker
-from harmless import UNSEEN
 from rekindle.acp.jsonrpc import encode, peek
 from rekindle.model import Page, Side
 from rekindle.store.sqlite.store import SqliteStore
-from terminals import run
+from safe_documents import UNSEEN
+from stdio_client import PATIENCE, REKINDLE
 
 AGENT = Path(__file__).parents[1] / "agents" / "spiteful.py"
 NEW = {"id": "new", "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}

@@ -8,12 +8,12 @@ from types import ModuleType
 
 import pytest
 
-from gathered import Run, everything
-from imported import check_any, check_growth, talks_of, told
+from importer_results import check_any, check_growth, talks_of, told
 from rekindle.importers.base import Notes, Tool
 from rekindle.model import TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.merge import How
+from tool_imports import Run, everything
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "importers.md"
 RECORDS = [

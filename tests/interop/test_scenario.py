@@ -14,7 +14,7 @@ from interop.place import Place
 from interop.scenario import Scenario
 from rekindle.client import Question, connect
 
-AGENT = Path(__file__).parents[1] / "support" / "thinking_agent.py"
+AGENT = Path(__file__).parents[1] / "support" / "model_agent.py"
 ALL = ("list", "load", "resume", "fork", "close", "delete")
 
 

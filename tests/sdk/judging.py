@@ -10,11 +10,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
 from acp.connection import StreamDirection, StreamEvent
 from acp.meta import PROTOCOL_VERSION
 from acp.schema import CancelRequestNotification, Error, InitializeRequest
+from pydantic import BaseModel, ValidationError
 
 Json = dict[str, Any]
 Models = Mapping[str, type[BaseModel]]

@@ -2,7 +2,7 @@
 
 Clients drive the whole lifecycle, while everything is killed; agents play the scenes of the
 example agent. The TypeScript SDK has version 1 and 2, the Python SDK version 1 alone. Scripts have
-processes of their own, where `acp` is the Python SDK, and not the client of `tests/support`.
+processes of their own, where `acp` is the Python SDK.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from acp import EXAMPLE_AGENT, REKINDLE
+from stdio_client import EXAMPLE_AGENT, REKINDLE
 
 HERE = Path(__file__).parent
 PATIENCE = 120

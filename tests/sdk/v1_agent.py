@@ -10,10 +10,10 @@ import json
 import sys
 from pathlib import Path
 
-from pydantic import BaseModel
-
 import acp
 from acp import schema
+from pydantic import BaseModel
+
 from conversations import Conversation, Conversations
 from judging import Expected, Judge
 from scenes import Turn, play

@@ -19,6 +19,7 @@ import acp
 from acp import schema
 from acp.client import ClientSideConnection
 from acp.utils import request_model
+
 from judging import Expected, Judge
 
 PID_FILE, *COMMAND = sys.argv[1:]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
-from shortened import some
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
@@ -33,6 +32,7 @@ from rekindle.model import (
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
+from test_selection import some
 
 NOW = 1_700_000_000_000_000
 

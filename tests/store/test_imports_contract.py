@@ -2,7 +2,7 @@
 
 import pytest
 
-from recorded import NOW, answered, asked, opened, told
+from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import Cut, Deleted, Imported, Opened, Origin
 from rekindle.store.base import Kept, Store

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from acp import PATIENCE, REKINDLE
+from stdio_client import PATIENCE, REKINDLE
 
 TMUX = shutil.which("tmux")
 # What has ended stays on the screen, to be looked at.

@@ -210,13 +210,13 @@ class Examination:
                 yield how
 
     def _rows_of_sessions(self) -> Iterator[tuple[str, Any]]:
-        sql = sql.SESSION
+        statement = sql.SESSION
         if (self.schema() or 0) < _SCHEMA_WITH_ORIGINS:
-            sql = sql.replace(" origin,", " null,")
+            statement = statement.replace(" origin,", " null,")
         with self._translated():
             # As bytes: the id may be what makes no sense.
             for key, id_ in self._db.execute("select key, cast(id as blob) from session"):
-                rows = self._db.execute(f"{sql} where key = ?", (key,))
+                rows = self._db.execute(f"{statement} where key = ?", (key,))
                 yield id_.decode(errors="replace"), rows
 
     def _wrong(self) -> Iterator[str]:

@@ -74,8 +74,8 @@ class Writer:
             case Forked():
                 forking.fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():
-                sql = "update session set deleted_us = ? where id = ?"
-                self._execute(sql, (change.at_us, change.session_id))
+                statement = "update session set deleted_us = ? where id = ?"
+                self._execute(statement, (change.at_us, change.session_id))
             case Archived():
                 since_us = change.at_us if change.is_archived else None
                 self._execute(sql.ARCHIVE, (since_us, since_us, change.session_id))
@@ -139,10 +139,15 @@ class Writer:
         return rows[0][0]
 
     def _update_or_make(
-        self, sql: str, values: Mapping[str, Any], change: Opened | Titled | Tallied | Imported
+        self,
+        statement: str,
+        values: Mapping[str, Any],
+        change: Opened | Titled | Tallied | Imported,
     ) -> None:
         self._key_or_make(change.session_id, change.at_us)
-        self._execute(sql, values)
+        self._execute(statement, values)
 
-    def _execute(self, sql: str, values: Sequence[object] | Mapping[str, object]) -> list[Row]:
-        return self._db.execute(sql, values).fetchall()
+    def _execute(
+        self, statement: str, values: Sequence[object] | Mapping[str, object]
+    ) -> list[Row]:
+        return self._db.execute(statement, values).fetchall()

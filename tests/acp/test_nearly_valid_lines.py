@@ -1,0 +1,97 @@
+"""Lines whose frame can be read and whose whole cannot: they keep their id and their method."""
+
+import json
+
+import pytest
+
+from playbook import Playbook
+from rekindle.acp.jsonrpc import decode
+from rekindle.acp.rewrite import with_id, with_session_id
+from rekindle.model import Side
+from version_conversations import Talk
+
+UNREADABLE = [
+    pytest.param("[" * 401 + "]" * 401, id="nested"),
+    pytest.param("9" * 5000, id="number"),
+]
+unreadable = pytest.mark.parametrize("odd", UNREADABLE)
+
+
+def sent(book: Playbook, mark: str) -> list[str]:
+    return [line[3:] for line in book.out if line.startswith(mark)]
+
+
+def test_what_is_nested_a_little_less_deeply_is_read() -> None:
+    assert decode(b"[" * 400 + b"]" * 400) is not None
+    assert decode(b"[" * 401 + b"]" * 401) is None
+    assert decode(b"[" + b"[]," * 1000 + b"[]]") is not None
+    assert decode(b'"' + b"[" * 1000 + b'"') == "[" * 1000
+
+
+@unreadable
+def test_a_request_is_passed_on_as_it_is(odd: str) -> None:
+    talk = Talk(1, 2)
+    talk.book.out.clear()
+    params = f'{{"sessionId":"s","configId":"m","value":{odd}}}'
+    line = f'{{"id":7,"method":"session/set_config_option","params":{params}}}'
+    talk.book.receive(Side.CLIENT, [line])
+    assert sent(talk.book, "<a") == [line]
+    answer = f'{{"id":7,"result":{{"configOptions":{odd}}}}}'
+    talk.book.receive(Side.AGENT, [answer])
+    assert sent(talk.book, "<c") == [answer]
+
+
+@unreadable
+@pytest.mark.parametrize(("client", "agent"), [(1, 2), (2, 1)])
+def test_a_question_for_permission_and_its_answer(client: int, agent: int, odd: str) -> None:
+    talk = Talk(client, agent)
+    talk.book.out.clear()
+    params = f'{{"sessionId":"s","options":{odd}}}'
+    asked = f'{{"id":7,"method":"session/request_permission","params":{params}}}'
+    talk.book.receive(Side.AGENT, [asked])
+    assert asked in sent(talk.book, "<c")
+    answer = f'{{"id":7,"result":{{"outcome":{odd}}}}}'
+    talk.book.receive(Side.CLIENT, [answer])
+    assert sent(talk.book, "<a") == [answer]
+
+
+@unreadable
+def test_a_prompt_that_was_to_tell_the_record(odd: str) -> None:
+    book = Playbook()
+    book.do_agent("Fake")
+    book.do_open("s")
+    book.do_said("s Hello | Hi")
+    book.do_killed("")
+    book.do_agent("Fake")
+    params = {"sessionId": "s", "cwd": "/p", "mcpServers": []}
+    book.exchange("session/resume", params, {})
+    book.receive(Side.AGENT, ['{"id":"rekindle-1","result":{"sessionId":"t"}}'])
+    book.out.clear()
+    line = f'{{"id":7,"method":"session/prompt","params":{{"sessionId":"s","prompt":[{odd}]}}}}'
+    book.receive(Side.CLIENT, [line])
+    assert sent(book, "<a") == [line.replace('"s"', '"t"')]
+
+
+@pytest.mark.parametrize("own_id", [rb'"\xff"', b'"a"', b"1"])
+def test_an_agent_that_was_started_anew_may_ask_under_any_id(own_id: bytes) -> None:
+    book = Playbook()
+    book.do_agent("Fake load")
+    book.do_open("s")
+    book.do_ended("1")
+    book.exchange("_x/y", {}, {})
+    book.out.clear()
+    own_id = own_id.decode("unicode_escape").encode("latin-1")
+    step = book.relay.receive(Side.AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
+    (line,) = step.to_client
+    assert json.loads(line)["id"].startswith("rekindle-1-")
+    assert step.complaints == []
+    odd = b'{"method":"$/cancel_request","params":{"requestId":1,"x":%s}}' % (b"9" * 5000)
+    assert book.relay.receive(Side.AGENT, odd, 6).to_client == [odd]
+
+
+@unreadable
+def test_a_line_that_cannot_be_written_anew_stays(odd: str) -> None:
+    line = f'{{"id":1,"params":{{"sessionId":"a","x":{odd}}}}}'.encode()
+    assert with_id(line, b"2") == line  # type: ignore[arg-type]
+    assert with_session_id(line, "b", "c") == line
+    assert with_session_id(line, "a", "c") == line.replace(b'"a"', b'"c"')

@@ -1,0 +1,183 @@
+"""`rekindle delete`, `undelete` and `relocate`, as a person uses them."""
+
+import json
+import os
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch, Titled, TitleSource
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE, REKINDLE
+
+NOW = 1_700_000_000_000_000
+SECRET = b"hunter2-hunter2"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        for number, folder in enumerate(("/old", "/old/sub", "/older")):
+            name = f"ses_{number}"
+            said = Stretch(
+                session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=SECRET
+            )
+            store.write([Opened(session_id=name, at_us=NOW, cwd=folder), said])
+    return path
+
+
+def cli(command: str, path: Path, *arguments: str | Path) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*REKINDLE, command, "--store", path, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def listed(path: Path) -> list[str]:
+    with SqliteStore(path, create=False) as store:
+        return sorted(session.id for session in store.sessions(Page()))
+
+
+def folders(path: Path) -> list[str | None]:
+    with SqliteStore(path, create=False) as store:
+        return [store.session(f"ses_{number}").cwd for number in range(3)]
+
+
+def test_a_deleted_session_can_be_brought_back(path: Path) -> None:
+    assert cli("delete", path, "ses_1") == (0, "deleted ses_1: (no title)\n", "")
+    assert listed(path) == ["ses_0", "ses_2"]
+    _, shown, _ = cli("list", path, "--deleted")
+    assert shown.startswith("ses_1\t")
+    assert cli("undelete", path, "ses_1") == (0, "here again: ses_1: (no title)\n", "")
+    assert listed(path) == ["ses_0", "ses_1", "ses_2"]
+
+
+def test_what_is_purged_is_gone_down_to_the_bytes(path: Path) -> None:
+    assert SECRET in path.read_bytes()
+    for name in ("ses_0", "ses_1", "ses_2"):
+        assert cli("delete", path, name, "--purge-now")[:2] == (0, f"purged {name}: (no title)\n")
+    for file in path.parent.iterdir():
+        assert file.is_dir() or SECRET not in file.read_bytes()
+    code, _, complaint = cli("undelete", path, "ses_0")
+    assert code == 1
+    assert complaint == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
+    assert not cli("list", path, "--deleted")[1]
+
+
+def interleaved(path: Path) -> list[tuple[str, list[str]]]:
+    """Record many sessions in turns, so that their entries share pages; return their words."""
+    words: dict[str, list[str]] = {f"many_{number:02}": [] for number in range(30)}
+    with SqliteStore(path) as store:
+        for part in range(12):
+            for number, (name, said) in enumerate(words.items()):
+                word = f"word{number:02}x{part:02}q"
+                length = (number * 37 + part * 101) % 900
+                line = {"params": {"prompt": [{"type": "text", "text": f"{word} " * 3}]}}
+                data = json.dumps(line | {"x": "y" * length}).encode()
+                said.append(word)
+                title = Titled(
+                    session_id=name, at_us=NOW, source=TitleSource.AGENT, title=f"title of {word}"
+                )
+                prompt = Stretch(
+                    session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=data
+                )
+                store.write([Opened(session_id=name, at_us=NOW, cwd=f"/{word}"), title, prompt])
+    return list(words.items())
+
+
+def left_of(path: Path, words: list[str]) -> list[tuple[str, str]]:
+    files = [it for it in path.parent.iterdir() if it.is_file()]
+    return [(it.name, word) for it in files for word in words if word.encode() in it.read_bytes()]
+
+
+@pytest.mark.parametrize("how", ["delete", "prune"])
+def test_of_what_is_purged_no_page_that_others_share_keeps_a_copy(path: Path, how: str) -> None:
+    (name, words), *others = interleaved(path)
+    assert cli("search", path, words[0])[1].startswith(name)
+    assert left_of(path, words)
+    if how == "delete":
+        assert cli("delete", path, name, "--now")[0] == 0
+        gone, kept = words, others
+    else:
+        with SqliteStore(path) as store:
+            store.write([opened_now(other) for other, _ in others[15:]])
+        assert cli("prune", path, "--keep", "15", "--now", "--yes")[0] == 0
+        gone = [word for _, said in [(name, words), *others[:14]] for word in said]
+        kept = others[15:]
+    assert left_of(path, gone) == []
+    for other, said in kept:
+        assert cli("show", path, other)[1].count(said[0]) >= 3
+        break
+
+
+def opened_now(session: str) -> Stretch:
+    at_us = NOW + 1
+    return Stretch(session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}")
+
+
+def test_what_others_keep_from_being_overwritten_is_said_and_can_be_tried_again(
+    path: Path,
+) -> None:
+    (name, words), *_ = interleaved(path)
+    with closing(apsw.Connection(str(path))) as reader:
+        reader.execute("begin; select count(*) from stretch").fetchall()
+        code, shown, complaint = cli("delete", path, name, "--now")
+        assert (code, shown) == (1, f"purged {name}: title of {words[-1]}\n")
+        assert "is locked by another process" in complaint
+        assert f"`rekindle delete --now {name}` tries again" in complaint
+    assert cli("delete", path, name, "--now")[0] == 0
+    assert left_of(path, words) == []
+
+
+def test_a_session_in_use_is_not_taken_from_under_its_user(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.claim("ses_0", Holder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        for command, *rest in (("delete", "ses_0"), ("relocate", "ses_0", str(path.parent))):
+            code, _, complaint = cli(command, path, *rest)
+            assert code == 1
+            assert f"is in use by process {os.getpid()} on here" in complaint
+    assert listed(path) == ["ses_0", "ses_1", "ses_2"]
+
+
+def test_a_moved_project_takes_its_session_along(path: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    code, _, complaint = cli("relocate", path, "ses_0", new)
+    assert code == 2
+    assert f"there is no folder {new}" in complaint
+    new.mkdir()
+    assert cli("relocate", path, "ses_0", new) == (0, f"ses_0: /old → {new}\n", "")
+    assert folders(path) == [str(new), "/old/sub", "/older"]
+
+
+def test_a_moved_project_takes_all_of_its_sessions_along(path: Path, tmp_path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write([Deleted(session_id="ses_2", at_us=NOW)])
+    code, shown, _ = cli("relocate", path, "--all", "/old", tmp_path)
+    assert code == 0
+    assert sorted(shown.splitlines()) == [
+        f"ses_0: /old → {tmp_path}",
+        f"ses_1: /old/sub → {tmp_path}/sub",
+    ]
+    assert folders(path) == [str(tmp_path), f"{tmp_path}/sub", "/older"]
+    _, shown, _ = cli("relocate", path, "--all", "/nowhere", tmp_path)
+    assert shown == "no session belongs to /nowhere\n"
+
+
+@pytest.mark.parametrize("command", ["delete", "undelete"])
+def test_what_is_not_there_is_said_to_be(tmp_path: Path, path: Path, command: str) -> None:
+    code, _, complaint = cli(command, tmp_path / "none.db", "x")
+    why = "nothing was recorded there yet, or --store names another"
+    assert (code, complaint) == (1, f"rekindle: there is no store at {tmp_path}/none.db: {why}\n")
+    code, _, complaint = cli(command, path, "nobody")
+    assert code == 1
+    listing = "`rekindle list --deleted`" if command == "undelete" else "`rekindle list`"
+    assert complaint.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")

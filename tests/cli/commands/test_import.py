@@ -1,0 +1,334 @@
+"""`rekindle import` of other tools' sessions, as a person and as a script use it."""
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from claude_files import CWD, SESSION, ClaudeFile, everything
+from other_user import as_stranger
+from pty_terminal import Terminal
+from rekindle.cli import tool_import
+from rekindle.cli.main import main
+from rekindle.cli.store_access import short_id
+from rekindle.cli.tool_import import rest
+from rekindle.model import Holder, Opened, Page
+from rekindle.store.memory import MemoryStore
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE, REKINDLE
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+OTHER = SESSION.replace("1", "2")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home with two sessions, of two projects."""
+    for session, cwd in ((SESSION, CWD), (OTHER, "/home/user/other")):
+        it = ClaudeFile(session, cwd)
+        it.turn(1)
+        it.write(tmp_path)
+    return tmp_path
+
+
+def environ(home: Path) -> dict[str, str]:
+    path = os.environ["PATH"]
+    return {"HOME": str(home), "PATH": path, "REKINDLE_STORE": str(home / "s.db")}
+
+
+def cli(home: Path, *words: str | Path) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*REKINDLE, "import", *words],
+        env=environ(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def rows(printed: str) -> list[list[str]]:
+    return sorted(line.split("\t") for line in printed.splitlines())
+
+
+def stored(home: Path) -> set[str]:
+    with SqliteStore(home / "s.db", create=False) as store:
+        return {it.id for it in store.sessions(Page(with_archived=True, with_strays=True))}
+
+
+@pytest.mark.parametrize("source", ["claude", "all"])
+def test_a_tools_sessions_are_imported_and_told(home: Path, source: str) -> None:
+    code, out, said = cli(home, source)
+    assert (code, said) == (0, "Claude Code: 2 sessions: 2 new\n")
+    assert rows(out) == [["new", SESSION, "3", "Question 1"], ["new", OTHER, "3", "Question 1"]]
+    assert cli(home, source) == (0, "", "Claude Code: 2 sessions: 2 unchanged\n")
+
+
+def test_what_is_passed_over_is_told(home: Path) -> None:
+    path = everything().write(home)
+    path.write_bytes(path.read_bytes() + b"torn\n{")
+    child = path.with_suffix("") / "subagents" / "agent-a.jsonl"
+    child.parent.mkdir(parents=True)
+    helper = ClaudeFile(isSidechain=True)
+    helper.turn(1)
+    child.write_bytes(helper.data())
+    code, _, said = cli(home, "claude")
+    assert code == 0
+    assert said.splitlines() == [
+        "Claude Code: 2 sessions and 1 of sub-agents: 3 new",
+        "  skipped: a line is no JSON",
+        "  skipped: a record of unknown type: from-the-future",
+        "  skipped: an output that was in a file of its own is gone",
+        "  skipped: the last line is cut off",
+    ]
+
+
+def test_a_dry_run_tells_and_makes_nothing(home: Path) -> None:
+    code, out, said = cli(home, "claude", "--dry-run")
+    assert (code, said) == (0, "Claude Code: 2 sessions: 2 new (nothing was changed)\n")
+    assert len(rows(out)) == 2
+    assert not (home / "s.db").exists()
+    cli(home, "claude")
+    assert "2 unchanged" in cli(home, "claude", "--dry-run")[2]
+
+
+def test_only_those_of_a_project_or_changed_lately(home: Path) -> None:
+    old = ClaudeFile(OTHER, "/home/user/other").path(home)
+    os.utime(old, (0, 0))
+    assert [row[1] for row in rows(cli(home, "claude", "--since", "3d")[1])] == [SESSION]
+    assert cli(home, "claude", "--cwd", "/home/user/other")[2] == "Claude Code: 1 session: 1 new\n"
+    again = cli(home, "claude", "--cwd", CWD)
+    assert again == (0, "", "Claude Code: 1 session: 1 unchanged\n")
+    assert cli(home, "claude", "--cwd", "/home/user-other")[2] == "Claude Code: 0 sessions\n"
+
+
+def test_another_project_whose_folder_is_called_the_same_is_another(home: Path) -> None:
+    it = ClaudeFile(OTHER, "/home/user-project")
+    it.turn(1)
+    assert it.write(home).parent == ClaudeFile().path(home).parent
+    assert [row[1] for row in rows(cli(home, "claude", "--cwd", CWD)[1])] == [SESSION]
+
+
+def test_a_file_or_a_folder_is_imported_wherever_it_is(home: Path, tmp_path: Path) -> None:
+    path = ClaudeFile().path(home)
+    moved = tmp_path / "elsewhere" / "talk.jsonl"
+    moved.parent.mkdir()
+    path.rename(moved)
+    assert [row[1] for row in rows(cli(home, moved)[1])] == [SESSION]
+    assert cli(home, "elsewhere") == (0, "", "Claude Code: 1 session: 1 unchanged\n")
+    assert [row[1] for row in rows(cli(home, home / ".claude")[1])] == [OTHER]
+
+
+def test_what_nobody_knows_is_refused(home: Path) -> None:
+    (home / "x.jsonl").write_text('{"a":1}\n')
+    code, _, said = cli(home, "x.jsonl")
+    assert code == 1
+    assert said.startswith("rekindle: x.jsonl: it is no bundle, and no session of claude")
+    (home / "empty").mkdir()
+    assert cli(home, "empty")[2] == "rekindle: empty: there is nothing in it that can be imported\n"
+    SqliteStore(home / "other.db").close()
+    words = "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
+    assert cli(home, "other.db")[::2] == (1, f"rekindle: other.db: {words}\n")
+    words = "there is no such file, and no tool of that name: give claude, codex, opencode"
+    for name in ("nowhere", "Claude"):
+        assert cli(home, name)[::2] == (1, f"rekindle: {name}: {words} or gemini, or all\n")
+    assert not (home / "s.db").exists()
+
+
+def test_a_tool_that_is_not_here_is_named_with_where_it_would_be(tmp_path: Path) -> None:
+    code, _, said = cli(tmp_path, "claude")
+    assert code == 1
+    assert f"Claude Code has no sessions here: there is no folder {tmp_path}/.claude" in said
+    assert cli(tmp_path, "all")[::2] == (0, "rekindle: none of the tools has sessions here\n")
+
+
+def test_who_interrupts_is_told_that_nothing_was_in_vain(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tool_import, "_take", interrupt)
+    path = home / ".claude"
+    assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
+    assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_on_a_terminal_a_session_takes_one_line(home: Path, columns: int) -> None:
+    it = ClaudeFile()
+    it.user("A long question, with many words. " * 10)
+    it.write(home)
+    with Terminal(
+        "import", "--store", home / "s.db", home / ".claude", columns=columns
+    ) as terminal:
+        assert terminal.end() == 0
+    assert max(map(len, terminal.shown.splitlines())) <= columns
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("-", "--watch"), "are for sessions of other tools"),
+        (("claude", "--watch", "--dry-run"), "do not go together"),
+        (("claude", "--since", "soon"), "not a time"),
+    ],
+)
+def test_wrong_usage_ends_with_2(home: Path, words: tuple[str, ...], complaint: str) -> None:
+    code, _, said = cli(home, *words)
+    assert (code, complaint in said) == (2, True)
+
+
+def test_one_that_cannot_be_read_keeps_no_other_out(home: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("nothing is unreadable to root")
+    ClaudeFile().path(home).chmod(0)
+    code, out, said = cli(home, "claude")
+    assert (code, len(rows(out))) == (1, 1)
+    assert "Permission denied" in said
+
+
+def test_a_tool_that_nobody_may_look_at_keeps_no_other_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        home.chmod(0o755)
+        (home / ".gemini" / "tmp").mkdir(parents=True)
+        (home / ".claude" / "projects").mkdir(parents=True)
+        (home / ".claude").chmod(0)
+        for name, value in environ(home).items():
+            monkeypatch.setenv(name, value)
+        with as_stranger():
+            assert main(["import", "all", "--dry-run"]) == 1
+        (home / ".claude").chmod(0o755)
+    assert capsys.readouterr().err.splitlines() == [
+        "Claude Code: 0 sessions (nothing was changed)",
+        f"rekindle: {home}/.claude/projects: Permission denied",
+        "Gemini CLI: 0 sessions (nothing was changed)",
+    ]
+
+
+def test_json_is_as_documented(home: Path) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    shown = re.search(r"## `rekindle import --json`.*?```json\n(.*?)```", text, re.DOTALL)
+    assert shown is not None
+    expected: dict[str, Any] = json.loads(shown[1])
+    printed = json.loads(cli(home, "claude", "--json")[1])
+    assert list(printed) == list(expected)
+    assert list(printed["tools"][0]) == list(expected["tools"][0])
+    assert list(printed["sessions"][0]) == list(expected["sessions"][0])
+    assert printed["tools"][0]["new"] == 2
+
+
+# -- watching ------------------------------------------------------------------------------------
+
+
+class Watcher:
+    """A process that watches; every wait for a line of it is bounded."""
+
+    def __init__(self, home: Path, source: str = "claude") -> None:
+        self.process = subprocess.Popen(
+            [*REKINDLE, "import", source, "--watch"],
+            env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def until(self, begin: str) -> str:
+        """Return the next line that begins so."""
+        while not (line := self._lines.get(timeout=PATIENCE)).startswith(begin):
+            assert line, f"it ended before it said {begin!r}"
+        return line
+
+    def end(self) -> tuple[int, str]:
+        """Interrupt it; return its exit code, and what it says then."""
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(PATIENCE)
+        return code, self._lines.get(timeout=PATIENCE)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def watcher(home: Path) -> Iterator[Watcher]:
+    it = Watcher(home, "claude")
+    yield it
+    it.close()
+
+
+def test_what_changes_is_imported_until_ctrl_c(home: Path, watcher: Watcher) -> None:
+    watcher.until("rekindle: watching; Ctrl-C ends it")
+    it = ClaudeFile()
+    it.turn(1)
+    for number in (2, 3):
+        it.turn(number)
+        it.write(home)
+        assert watcher.until("extended").startswith(f"extended\t{SESSION}\t3\t")
+    third = ClaudeFile(SESSION.replace("1", "3"))
+    third.turn(1)
+    third.write(home)
+    assert third.session in watcher.until("new")
+    assert watcher.end() == (0, "")
+    assert len(stored(home)) == 3
+
+
+@pytest.mark.parametrize("tool", ["all", "claude"])
+def test_a_tool_that_is_used_for_the_first_time_is_watched_too(tmp_path: Path, tool: str) -> None:
+    with closing(Watcher(tmp_path, tool)) as watcher:
+        watcher.until("rekindle: watching")
+        it = ClaudeFile()
+        it.turn(1)
+        it.write(tmp_path)
+        assert SESSION in watcher.until("new")
+        assert watcher.end() == (0, "")
+
+
+def test_whoever_watches_rests_but_not_for_long() -> None:
+    assert [rest(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
+
+
+def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:
+    watcher.until("rekindle: watching")
+    holder = Holder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+    with SqliteStore(home / "s.db") as store:
+        store.claim(SESSION, holder)
+        it = ClaudeFile()
+        it.turn(1)
+        it.turn(2)
+        it.write(home)
+        assert "is in use by process" in watcher.until(f"rekindle: {it.path(home)}")
+    it.turn(3)
+    it.write(home)
+    assert watcher.end() == (0, "")
+    assert "1 updated" in cli(home, "claude")[2]
+
+
+def test_a_session_keeps_its_short_id_beside_what_hangs_on_it() -> None:
+    store = MemoryStore()
+    ids = [SESSION, f"{SESSION}.agent-1", f"{SESSION}~0123456789ab"]
+    store.write([Opened(session_id=it, at_us=1) for it in ids])
+    shown = [short_id(store, it) for it in ids]
+    assert shown[0] == SESSION[:8]
+    assert [store.find(it).id for it in shown] == ids

@@ -1,0 +1,257 @@
+"""`rekindle list`, on terminals of several widths and in pipes."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from command_runs import STYLE, run, show, terminal
+from rekindle.model import (
+    AgentIdentity,
+    Archived,
+    Deleted,
+    Holder,
+    Kind,
+    Opened,
+    Side,
+    Stretch,
+    Tallied,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE, REKINDLE
+
+HOUR = 3_600_000_000
+NOW = time.time_ns() // 1000
+
+TITLES = {
+    "aaaaaaaa-plain": "Fix the parser",
+    "bbbbbbbb-cjk": "修复解析器中的一个非常长的错误并且重写测试套件以便它更快",
+    "cccccccc-emoji": "Add 🎉 emoji 👨‍👩‍👧‍👦 and flags 🇩🇪 to the title column, all of them",
+    "dddddddd-hostile": "a \x1b[31mred\x1b]0;owned\x07\x9b2J \u202e\u200f\r\nb\u2028c",
+    "eeeeeeee-long": "x" * 5000,
+    "ffffffff-marks": "e\u0301\u0302" * 60,
+}
+
+
+def entry(session: str, kind: Kind, line: bytes = b"{}") -> Stretch:
+    # So long ago that it moves no session in the list.
+    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=1, data=line)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    agent = AgentIdentity(name="An agent with a long name", command=("x",))
+    with SqliteStore(path) as store:
+        for number, (name, title) in enumerate(TITLES.items()):
+            at_us = NOW - number * HOUR
+            told = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
+            cwd = "/home/user/projects/parser/packages/inner"
+            store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), told])
+            store.write([Tallied(session_id=name, at_us=at_us, turns=number)])
+        store.write([entry("bbbbbbbb-cjk", Kind.PROMPT)])
+    return path
+
+
+def listed(path: Path, *options: str | Path, cwd: Path | None = None) -> list[str]:
+    done = run("list", "--store", path, "--json", *options, cwd=cwd, PWD=str(cwd or Path.cwd()))
+    assert (done.returncode, done.stderr) == (0, "")
+    return sorted(session["id"] for session in json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("columns", [200, 120, 80, 60, 40, 25, 12, 3])
+def test_the_table_fits_the_terminal_whatever_is_in_it(path: Path, columns: int) -> None:
+    shown = show("list", "--store", path, columns=columns)
+    plain = STYLE.sub("", shown)
+    table = plain.splitlines()[: len(TITLES) + 1]
+    assert "\x1b" not in plain
+    assert not {char for char in plain if ord(char) in range(127, 160)}
+    assert max(map(cell_len, table)) <= columns
+    if columns >= 10:
+        assert [line[2:10] for line in table[1:]] == [name[:8] for name in TITLES]
+    if columns >= 80:
+        assert table[0].split()[:4] == ["ID", "AGE", "AGENT", "PROJECT"]
+        assert "Fix the parser" in table[1]
+        assert "/inner" in table[1]
+    if columns == 200:
+        assert r"a \x1b[31mred\x1b]0;owned\x07\x9b2J" in table[4]
+
+
+def test_sessions_that_are_live_interrupted_or_archived_are_marked(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.claim("aaaaaaaa-plain", Holder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        store.write([Archived(session_id="cccccccc-emoji", at_us=NOW)])
+        shown = STYLE.sub("", show("list", "--store", path, "--all")).splitlines()
+        assert [line[0] for line in shown[1:5]] == ["●", "!", "▪", " "]
+        assert shown[7] == "▪ archived  ! interrupted  ● live"
+        states = json.loads(run("list", "--store", path, "--json").stdout)
+        assert [it["state"] for it in states[:3]] == ["live", "interrupted", "idle"]
+        rows = run("list", "--store", path).stdout.splitlines()
+        assert [row.split("\t")[-1] for row in rows[:3]] == ["live", "interrupted", "idle"]
+        plain = show("list", "--store", path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+        assert STYLE.sub("", plain).splitlines()[1].startswith("* aaaaaaaa")
+
+
+def test_colour_is_for_terminals_that_want_it(path: Path) -> None:
+    assert STYLE.search(show("list", "--store", path))
+    for options, environment in (
+        (["--no-color"], {}),
+        ([], {"NO_COLOR": "1"}),
+        ([], {"TERM": "dumb"}),
+    ):
+        assert "\x1b" not in show("list", "--store", path, *options, **environment)
+    assert STYLE.search(show("list", "--store", path, NO_COLOR=""))
+    assert "\x1b" not in run("list", "--store", path, TERM="xterm").stdout
+
+
+def test_a_table_says_that_there_are_more(path: Path) -> None:
+    shown = STYLE.sub("", show("list", "--store", path, "--limit", "3")).splitlines()
+    assert shown[-1] == "the last 3: --limit N shows more"
+    assert len(run("list", "--store", path, "--limit", "3").stdout.splitlines()) == 3
+    assert "shows more" not in show("list", "--store", path, "--limit", "6")
+
+
+def test_a_screen_has_fifty_and_programs_get_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        # With the same time, too, and more than are read at once.
+        store.write([Opened(session_id=f"s{n}", at_us=n // 3, cwd="/p") for n in range(2100)])
+    shown = STYLE.sub("", show("list", "--store", path)).splitlines()
+    assert shown[-1] == "the last 50: --limit N shows more"
+    listed = [line.split("\t")[0] for line in run("list", "--store", path).stdout.splitlines()]
+    assert len(set(listed)) == len(listed) == 2100
+    assert [it["id"] for it in json.loads(run("list", "--store", path, "--json").stdout)] == listed
+    assert len(run("list", "--store", path, "--limit", "1500").stdout.splitlines()) == 1500
+
+
+def test_here_is_the_project_around_the_current_folder(tmp_path: Path) -> None:
+    path, home, project = tmp_path / "s.db", tmp_path / "home", tmp_path / "home" / "project"
+    inner, beside = project / "a" / "b", tmp_path / "home" / "project-2"
+    for folder in (inner, beside, project / ".git", home / ".git"):
+        folder.mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    with SqliteStore(path) as store:
+        for folder in (home, project, project / "a", inner, beside, link / "a"):
+            store.write([Opened(session_id=folder.name, at_us=NOW, cwd=str(folder))])
+
+    def here(cwd: Path) -> list[str]:
+        done = run(
+            "list", "--store", path, "--json", "--here", cwd=cwd, PWD=str(cwd), HOME=str(home)
+        )
+        return sorted(session["id"] for session in json.loads(done.stdout))
+
+    assert here(inner) == here(project) == ["b", "project"]
+    assert here(beside) == ["project-2"]
+    assert here(link) == ["a", "b", "project"]
+
+
+def test_what_is_put_away_is_listed_when_asked_for(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write([Archived(session_id="aaaaaaaa-plain", at_us=NOW)])
+        store.write([Archived(session_id="ffffffff-marks", at_us=NOW)])
+        store.write([Deleted(session_id="ffffffff-marks", at_us=NOW)])
+        store.write([entry("stray", Kind.UPDATE), entry("purged", Kind.UPDATE)])
+        store.write([Deleted(session_id="purged", at_us=NOW)])
+        store.purge("purged")
+    rest = sorted(TITLES)[1:5]
+    assert listed(path) == rest
+    assert listed(path, "--archived") == ["aaaaaaaa-plain"]
+    assert listed(path, "--all") == ["aaaaaaaa-plain", *rest, "stray"]
+    assert listed(path, "--deleted") == listed(path, "--deleted", "--all") == ["ffffffff-marks"]
+
+
+@pytest.mark.parametrize("options", [["--cwd", ".", "--here"], ["--archived", "--deleted"]])
+def test_what_excludes_each_other_is_refused(path: Path, options: list[str]) -> None:
+    done = run("list", "--store", path, *options)
+    assert done.returncode == 2
+    assert "not allowed with" in done.stderr
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "many.db"
+    with SqliteStore(path) as store:
+        store.write(
+            [Opened(session_id=f"s{n}", at_us=n, cwd="/p" + "x" * 500) for n in range(1000)]
+        )
+    with subprocess.Popen(
+        [*REKINDLE, "list", "--store", path, "--limit", "1000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline().startswith(b"s999\t")
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 128 + 13
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("arguments", [["list", "--help"], ["list", "--nonsense"], ["--help"]])
+def test_help_that_nobody_reads_is_no_error(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*REKINDLE, *arguments],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(writing)
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_a_full_disk_behind_stdout_is_told_in_one_line(path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*REKINDLE, "list", "--store", path],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count(b"\n") == 1
+    assert done.stderr == b"rekindle: No space left on device\n"
+
+
+def test_a_folder_that_is_gone_is_named_as_the_reason(path: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = (
+        f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
+        "from rekindle.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [REKINDLE[0], "-c", code, "list", "--store", path, "--here"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "the current folder is gone" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_is_left_as_it_was_found(path: Path) -> None:
+    with terminal("list", "--store", path) as opened:
+        assert opened.end() == 0
+        assert opened.shown.count("\x1b[0m") == opened.shown.count("\x1b[") / 2
+
+
+@pytest.mark.parametrize("command", ["list", "list --json", "stats", "stats --json"])
+def test_a_closed_stdout_is_no_error(path: Path, command: str) -> None:
+    name, *options = command.split()
+    shell = ["sh", "-c", '"$@" >&-', "sh", *REKINDLE, name, "--store", str(path), *options]
+    done = subprocess.run(shell, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

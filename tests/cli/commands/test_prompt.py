@@ -1,0 +1,249 @@
+"""`rekindle prompt`: one prompt without a terminal."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
+from pty_terminal import Terminal
+from rekindle.model import Deleted, Holder
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE, REKINDLE, is_running
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+def session(store: Path, tmp_path: Path) -> str:
+    """Return a session with the example agent, which has forgotten it."""
+    return record(store, tmp_path, "My name is Ada.")
+
+
+def test_the_answer_is_all_that_is_printed(store: Path, session: str) -> None:
+    done = cli("prompt", "--store", store, session[:12], "What did I say first?")
+    assert (done.returncode, done.stdout) == (0, "You said first: My name is Ada.\n")
+    assert done.stderr.startswith("rekindle: the agent did not remember")
+    again = cli("prompt", "--store", store, session, "How", "many", "prompts?")
+    assert again.stdout == "You sent 2 prompts before this one.\n"
+    assert cli("show", "--store", store, session, "--last").stdout.splitlines()[4:6] == [
+        "> How many prompts?",
+        "(the agent did not remember this session, so it was told the record)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "said"),
+    [
+        (["Explain", "this:"], "a\nb\n", "Explain this:\n\na\nb"),
+        ([], "from a pipe\n", "from a pipe"),
+        (["from arguments"], "", "from arguments"),
+    ],
+)
+def test_what_is_piped_in_is_said_too(
+    store: Path, session: str, words: list[str], stdin: str, said: str
+) -> None:
+    done = cli("prompt", "--store", store, session, *words, stdin=stdin)
+    assert done.stdout == f"You said: {said}. That makes 2 messages so far.\n"
+
+
+def test_the_session_may_be_the_last_one_or_have_a_title(
+    store: Path, session: str, tmp_path: Path
+) -> None:
+    asking = ["prompt", "--store", store, "how many prompts"]
+    expected = "You sent 1 prompt before this one.\n"
+    assert cli(*asking, "--last", cwd=tmp_path).stdout == expected
+    by_title = cli("prompt", "--store", store, "--title", "ADA", "what did I say first")
+    assert by_title.stdout == "You said first: My name is Ada.\n"
+    listed = json.loads(cli("list", "--store", store, "--json").stdout)
+    assert [(it["id"], it["turns"]) for it in listed] == [(session, 3)]
+
+
+def test_a_title_that_fits_several_sessions_lists_them(store: Path, tmp_path: Path) -> None:
+    ids = [record(store, tmp_path, f"The {it} one") for it in ("first", "second")]
+    done = cli("prompt", "--store", store, "--title", "one", "Hello")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("rekindle: 2 titles have 'one' in them: give more of it, or an")
+    for own_id, words in zip(ids, ("first", "second"), strict=True):
+        assert f"  {own_id[:16]}  The {words} one\n" in done.stderr
+
+
+@pytest.fixture
+def stopping(store: Path, tmp_path: Path) -> str:
+    return record(store, tmp_path, agent=STOPPING)
+
+
+@pytest.mark.one_of(2)
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("end_turn", 0),
+        ("fail", 1),
+        ("max_tokens", 3),
+        ("max_turn_requests", 4),
+        ("refusal", 5),
+        ("cancelled", 6),
+        ("something_new", 7),
+    ],
+)
+def test_the_exit_code_tells_the_stop_reason(
+    store: Path, stopping: str, reason: str, code: int
+) -> None:
+    done = cli("prompt", "--store", store, stopping, reason)
+    assert done.returncode == code
+    assert not any(it in done.stdout + done.stderr for it in HARMFUL)
+
+
+def test_permissions_are_refused_unless_somebody_said_yes(store: Path, stopping: str) -> None:
+    refused = cli("prompt", "--store", store, stopping, "end_turn")
+    assert refused.stdout.endswith("it.\n\nno!\n")
+    assert refused.stderr.startswith("rekindle: refused, because nobody said --yes: Do\\x1b]0;")
+    allowed = cli("prompt", "--store", store, stopping, "--yes", "end_turn")
+    assert allowed.stdout.endswith("it.\n\nyes!\n")
+    assert allowed.stderr == ""
+
+
+def test_on_a_terminal_permissions_are_asked(store: Path, stopping: str) -> None:
+    with Terminal("prompt", "--store", store, stopping, "refusal") as terminal:
+        terminal.wait_for("2  Never (n)")
+        terminal.type("2")
+        terminal.wait_for("no!")
+        assert terminal.end() == 5
+        assert "(refusal)" in terminal.shown
+        assert not any(it in terminal.raw for it in HARMFUL)
+
+
+def test_the_whole_turn_is_printed_as_json(store: Path, session: str) -> None:
+    done = cli("prompt", "--store", store, session, "--json", "--yes", "Edit")
+    turn = json.loads(done.stdout)
+    assert (turn["sessionId"], turn["stopReason"], turn["error"]) == (session, "end_turn", None)
+    kinds = [(it["type"], it.get("permission")) for it in turn["items"]]
+    expected = ["message", "handover", "tool_call", "message"]
+    assert [kind for kind, _ in kinds] == expected
+    assert kinds[2] == ("tool_call", "Allow once")
+
+
+def test_another_command_can_be_given(store: Path, session: str) -> None:
+    done = cli("prompt", "--store", store, session, "max_tokens", "--", *STOPPING)
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["agent", "--token", "***"], 2, "had secrets, which are never recorded (agent --token **"),
+        (["env", "API_KEY=***", "agent"], 2, "give the whole command after --"),
+        (["no-such-agent"], 127, "command not found: no-such-agent"),
+        (["false"], 1, "the agent exited with 1 before it "),
+    ],
+)
+def test_a_command_that_cannot_be_used_is_told(
+    store: Path, session: str, command: list[str], code: int, words: str
+) -> None:
+    alter(store, session, *command)
+    done = cli("prompt", "--store", store, session, "Hello")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert done.stderr.count("rekindle:") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_gone_is_told(store: Path, session: str) -> None:
+    alter(store, session, "x", cwd="/no/such/folder")
+    done = cli("prompt", "--store", store, session, "Hello")
+    assert done.returncode == 1
+    assert "the session's folder /no/such/folder is gone: `rekindle relocate" in done.stderr
+
+
+def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) -> None:
+    holder = Holder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - not that kind
+    with SqliteStore(store) as opened:
+        opened.claim(session, holder)
+        done = cli("prompt", "--store", store, session, "Hello")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"is in use by process {os.getpid()} on here" in done.stderr
+        taken = cli("prompt", "--store", store, session, "--takeover", "Hello")
+        assert taken.returncode == 0
+        opened.write([Deleted(session_id=session, at_us=1)])
+    done = cli("prompt", "--store", store, session, "Hello")
+    assert f"was deleted: `rekindle undelete {session}` brings it back" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["prompt"], "nothing to send"),
+        (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
+        (["prompt", "--title", " ", "hello"], "--title: it takes some text"),
+        (["resume", "x"], "needs a terminal"),
+        (["new"], "needs a terminal"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], words: str) -> None:
+    done = cli(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "usage: rekindle" in done.stderr
+
+
+def test_ctrl_c_cancels_the_turn(store: Path, session: str) -> None:
+    with _slow(store, session) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+    shown = cli("show", "--store", store, session).stdout
+    assert shown.endswith("I am waiting until you cancel.\n(cancelled)\n")
+
+
+def test_an_agent_that_does_not_stop_is_left_by_a_second_ctrl_c(store: Path, stopping: str) -> None:
+    with _slow(store, stopping, "ignore", "no!") as process:
+        children = _children(process.pid)
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(0.3)
+            except subprocess.TimeoutExpired:
+                continue
+        assert process.returncode == 130
+    assert children
+    assert not any(is_running(pid) for pid in children)
+
+
+def test_a_reader_who_leaves_is_no_error(store: Path, session: str) -> None:
+    with _slow(store, session, "count to 1000000", "1 2") as process:
+        assert process.stdout
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 141
+
+
+def _slow(
+    store: Path, session: str, words: str = "slow", until: str = "until you cancel."
+) -> "subprocess.Popen[bytes]":
+    """Begin a turn, and return when that was said."""
+    process = subprocess.Popen(
+        [*REKINDLE, "prompt", "--store", store, session, words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout
+    said = b""
+    while until.encode() not in said:
+        piece = os.read(process.stdout.fileno(), 4096)
+        assert piece, said
+        said += piece
+    return process
+
+
+def _children(pid: int) -> list[int]:
+    """Return what a process has started, and what that has started."""
+    listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, check=True)
+    pairs = [tuple(map(int, line.split())) for line in listed.stdout.decode().splitlines()]
+    own = [child for child, parent in pairs if parent == pid]
+    return [*own, *(it for child in own for it in _children(child))]

@@ -1,0 +1,293 @@
+"""`rekindle search` and `rekindle reindex`, as a person and as a script use them."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rekindle.model import AgentIdentity, Deleted, Kind, Opened, Side, Stretch, Titled, TitleSource
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from store_damage import overwrite
+
+NOW = 1_700_000_000_000_000
+HOUR = 3_600_000_000
+TOKEN = "ghp_" + "aB3dE5gH7jK9" * 3
+
+
+def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*REKINDLE, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=os.environ | environment,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def prompt(session: str, words: str, at_us: int) -> Stretch:
+    line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}}).encode()
+    return Stretch(session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=line)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    agents = {
+        "ses_one": AgentIdentity(name="OpenCode", command=("opencode", "acp")),
+        "ses_two": AgentIdentity(command=("/opt/gemini", "--acp")),
+    }
+    with SqliteStore(path) as opened:
+        for number, (session, agent) in enumerate(agents.items()):
+            at_us = NOW + number * HOUR
+            title = f"About \x1b[31m{session}"
+            told = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
+            titled = Titled(session_id=session, at_us=at_us, source=TitleSource.AGENT, title=title)
+            opened.write(
+                [told, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
+            )
+        opened.write([prompt("ses_one", f"My token is {TOKEN}, hush", NOW + 1)])
+    return path
+
+
+def test_turns_are_found_the_best_first(store: Path) -> None:
+    expected = (
+        "ses_two\t2023-11-14T23:13:20.000+00:00\tgemini\t/p/ses_two\t1"
+        "\tAbout \\x1b[31mses_two\tHello ]0;x you 1\n"
+        "ses_one\t2023-11-14T22:13:20.000+00:00\tOpenCode\t/p/ses_one\t1"
+        "\tAbout \\x1b[31mses_one\tHello ]0;x you 0\n"
+    )
+    assert cli("search", "--store", store, "hello") == (0, expected, "")
+
+
+def test_the_json_of_a_hit_is_complete(store: Path) -> None:
+    code, shown, _ = cli("search", "--store", store, "--json", "token", "hush")
+    (hit,) = json.loads(shown)
+    assert code == 0
+    assert hit.pop("score") > 0
+    assert hit == {
+        "sessionId": "ses_one",
+        "title": "About \x1b[31mses_one",
+        "agent": "OpenCode",
+        "cwd": "/p/ses_one",
+        "turn": 2,
+        "at": "2023-11-14T22:13:20.000+00:00",
+        "origin": "user",
+        "snippet": "My token is ***, hush",
+        "matches": [[3, 8], [17, 21]],
+    }
+
+
+def test_secrets_are_shown_only_when_asked_for(store: Path) -> None:
+    for words in (["hush"], [TOKEN], ["--json", "hush"]):
+        assert TOKEN not in cli("search", "--store", store, *words)[1]
+        assert TOKEN in cli("search", "--store", store, "--no-redact", *words)[1]
+
+
+def test_a_title_is_masked_as_the_snippet_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as opened:
+        words = f"deploy with {TOKEN} please"
+        opened.write(
+            [
+                Opened(session_id="s", at_us=NOW, agent=AgentIdentity(name=TOKEN), cwd=f"/{TOKEN}"),
+                Titled(session_id="s", at_us=NOW, source=TitleSource.PROMPT, title=words),
+                prompt("s", words, NOW),
+            ]
+        )
+    for options in ([], ["--json"]):
+        shown = cli("search", "--store", path, *options, "deploy")[1]
+        assert "deploy with ghp_*** please" in shown
+        assert TOKEN not in shown
+        assert TOKEN in cli("search", "--store", path, "--no-redact", *options, "deploy")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["hello"], ["ses_two", "ses_one"]),
+        (["hello", "--limit", "1"], ["ses_two"]),
+        (["hello", "--cwd", "/p/x/../ses_one/"], ["ses_one"]),
+        (["hello", "--agent", "GEMINI"], ["ses_two"]),
+        (["hello", "--since", "2023-11-14T23:00:00+00:00"], ["ses_two"]),
+        (["hello", "--since", "3d"], []),
+        (["hello", "--since", "200y"], ["ses_two", "ses_one"]),
+        (['"hello you"'], []),
+        (["hell*", "you"], ["ses_two", "ses_one"]),
+        (["--", "hello", "-1"], ["ses_one"]),
+        (["hello -1"], ["ses_one"]),
+        (["hello(you"], []),
+        (['"hello'], ["ses_two", "ses_one"]),
+        (["AND"], []),
+    ],
+)
+def test_hits_can_be_chosen(store: Path, options: list[str], expected: list[str]) -> None:
+    code, shown, complaint = cli("search", "--store", store, "--json", *options)
+    assert (code, complaint) == (0, "")
+    assert [hit["sessionId"] for hit in json.loads(shown)] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nothing to look for: give a word"),
+        (["--", "-x"], "nothing to look for"),
+        (["--limit", "0", "x"], "--limit must be from 1"),
+        (["--since", "yesterday", "x"], "not a time: yesterday"),
+    ],
+)
+def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], words: str) -> None:
+    code, shown, complaint = cli("search", "--store", store, *arguments)
+    assert (code, shown) == (2, "")
+    assert words in complaint
+
+
+def test_nothing_found_is_said_to_be(store: Path, tmp_path: Path) -> None:
+    nothing = (0, "", "rekindle: nothing found\n")
+    assert cli("search", "--store", store, "nonsense") == nothing
+    empty = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
+    assert cli("search", "x", **empty) == nothing
+    assert cli("search", "--json", "x", **empty)[1] == "[]\n"
+    assert cli("reindex", **empty)[0] == 1
+    assert cli("search", "--store", tmp_path / "none.db", "x")[0] == 1
+    assert not (tmp_path / "data").exists()
+
+
+def on_a_terminal(*arguments: str | Path) -> str:
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
+    environment.pop("NO_COLOR", None)
+    done = subprocess.run(
+        [*REKINDLE, *arguments], stdout=theirs, timeout=PATIENCE, check=True, env=environment
+    )
+    assert done.returncode == 0
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as shown:  # noqa: PTH123 - a descriptor
+        return shown.read(100_000).decode()
+
+
+def test_on_a_terminal_what_was_looked_for_stands_out(store: Path) -> None:
+    years = int((time.time() - NOW / 1e6) / 86400 / 7 / 52)
+    shown = on_a_terminal("search", "--store", store, "hush").replace("\r\n", "\n")
+    plain = re.sub(r"\x1b\[[0-9;]*m| +$", "", shown, flags=re.MULTILINE)
+    assert plain == (
+        f"ses_one  {years} y · OpenCode · /p/ses_one · turn 2 · About \\x1b[31mses_one\n"
+        "  My token is ***, hush\n\n"
+    )
+    assert "\x1b[33mhush\x1b[0m" in shown
+
+
+def test_a_session_is_found_until_it_is_deleted(store: Path) -> None:
+    def ids() -> list[str]:
+        return [hit["sessionId"] for hit in json.loads(cli(*search)[1])]
+
+    search = ("search", "--store", store, "--json", "hello")
+    assert ids() == ["ses_two", "ses_one"]
+    cli("delete", "--store", store, "ses_two")
+    assert ids() == ["ses_one"]
+    cli("undelete", "--store", store, "ses_two")
+    assert ids() == ["ses_two", "ses_one"]
+    cli("delete", "--store", store, "ses_one", "--purge-now")
+    for file in store.parent.glob("s.db.index*"):
+        assert b"hush" not in file.read_bytes()
+    assert ids() == ["ses_two"]
+
+
+def test_an_index_in_use_is_not_waited_for_forever(store: Path) -> None:
+    cli("search", "--store", store, "hello")
+    with SqliteStore(store) as opened:
+        opened.write([prompt("ses_one", "hello again", NOW + 2 * HOUR)])
+    with closing(apsw.Connection(f"{store}.index")) as other:
+        other.execute("begin immediate")
+        code, shown, complaint = cli("search", "--store", store, "hello")
+        assert (code, len(shown.splitlines())) == (0, 2)
+        assert complaint == (
+            f"rekindle: the index {store}.index is in use by another process: "
+            "the latest may be missing\n"
+        )
+        other.execute("rollback")
+        assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 3
+
+
+def test_a_store_in_use_is_searched_all_the_same(store: Path) -> None:
+    with closing(apsw.Connection(str(store))) as other:
+        other.execute("begin immediate")
+        code, shown, complaint = cli("search", "--store", store, "hello")
+        assert (code, len(shown.splitlines()), complaint) == (0, 2, "")
+
+
+def test_the_index_can_be_made_anew(store: Path) -> None:
+    cli("search", "--store", store, "hello")
+    with closing(apsw.Connection(f"{store}.index")) as db:
+        db.execute("delete from passage_0")
+    assert cli("search", "--store", store, "hello")[1] == ""
+    assert cli("reindex", "--store", store) == (0, "indexed 5 passages of 2 sessions\n", "")
+    assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
+
+
+def test_an_index_that_was_damaged_inside_is_said_to_be(store: Path) -> None:
+    cli("search", "--store", store, "hello")
+    with closing(apsw.Connection(f"{store}.index")) as db:
+        db.execute("update passage_0_data set block = x'ffffffffff'")
+    code, _, complaint = cli("search", "--store", store, "hello")
+    assert code == 1
+    words = f"the index {store}.index is damaged: `rekindle reindex` makes it anew"
+    assert complaint == f"rekindle: {words}\n"
+    assert cli("reindex", "--store", store)[0] == 0
+    assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "is_indexed"),
+    [("stretch", False), ("session", False), ("session", True), ("lease", True)],
+)
+def test_what_is_not_found_in_a_damaged_store_may_be_there(
+    store: Path, table: str, *, is_indexed: bool
+) -> None:
+    if is_indexed:
+        cli("search", "--store", store, "hello")
+    overwrite(store, table)
+    code, shown, complaint = cli("search", "--store", store, "nobody")
+    assert (code, shown) == (1, "")
+    first, *rest = complaint.splitlines()
+    assert first.startswith(f"rekindle: the store {store} is damaged: ")
+    assert first.endswith(": `rekindle doctor --fix` saves what can be read")
+    assert rest in ([], ["rekindle: nothing found in what could be looked at"])
+
+
+def test_a_conversation_is_found_while_it_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:
+        client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        session_id = client.new()
+        for number in range(3):
+            words = f"unusual{number}"
+            client.prompt(session_id, words)
+            (hit,) = json.loads(cli("search", "--store", path, "--json", "--cwd", CWD, words)[1])
+            assert (hit["sessionId"], hit["turn"]) == (session_id, number + 1)
+
+
+def test_what_was_deleted_long_ago_is_purged_from_the_index_too(store: Path) -> None:
+    cli("search", "--store", store, "hello")
+    with SqliteStore(store) as opened:
+        opened.write([Deleted(session_id="ses_one", at_us=1)])
+    log = store.parent / "log"
+    command = (*REKINDLE, "run", "--store", store, "--log", log, "--", *EXAMPLE_AGENT)
+    with closing(Client(*command)) as client:
+        client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        deadline = time.monotonic() + PATIENCE
+        while "purged ses_one" not in log.read_text(encoding="utf-8"):
+            assert time.monotonic() < deadline
+            client.call("session/list", {})
+    for file in store.parent.glob("s.db.index*"):
+        assert b"hush" not in file.read_bytes()

@@ -1,0 +1,394 @@
+"""`rekindle setup`: what it prints, and what becomes of the user's files."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rekindle.cli.editors.agents import agent_behind_rekindle, rekindle_command
+from rekindle.cli.editors.jsonc import parse
+from rekindle.cli.editors.marked_block import put_block
+from rekindle.errors import FileUnclear
+from stdio_client import PATIENCE, REKINDLE
+
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+EDITORS = ("zed", "jetbrains", "neovim", "emacs")
+AGENT = ("opencode", "acp")
+NVIM, EMACS = shutil.which("nvim") or "", shutil.which("emacs") or ""
+(OURS,) = rekindle_command()
+FILES = {
+    "zed": ".config/zed/settings.json",
+    "jetbrains": ".jetbrains/acp.json",
+    "neovim": ".config/nvim/after/plugin/rekindle.lua",
+    "emacs": ".emacs.d/init.el",
+}
+EXISTING = {
+    "zed": '// mine\n{\n  "theme": "dark", // dark\n}\n',
+    "jetbrains": '{\n  "agent_servers": {}\n}\n',
+    "neovim": "-- mine\nprint(1)\n",
+    "emacs": ";; mine\n(setq x 1)\n;;; init.el ends here\n",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+def setup(home: Path, *words: str | Path, **variables: str) -> tuple[int, str, str]:
+    usual = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        [*REKINDLE, "setup", *words],
+        env=usual | variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def backups(file: Path) -> list[Path]:
+    return sorted(file.parent.glob(f"{file.name}.backup-*"))
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_the_readme_shows_what_is_printed(home: Path, editor: str) -> None:
+    code, printed, where = setup(home, editor, "--", *AGENT)
+    assert code == 0
+    assert f"in {home / FILES[editor]}:" in where
+    shown = re.findall(r"^```(?:json|lua|elisp)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert printed.replace(OURS, "rekindle") in shown
+    assert not (home / FILES[editor]).exists()
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_what_is_printed_is_what_is_written(home: Path, editor: str) -> None:
+    _, printed, _ = setup(home, editor, "--", *AGENT)
+    assert setup(home, editor, "--write", "--", *AGENT)[0] == 0
+    assert printed.strip() in (home / FILES[editor]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_a_file_keeps_what_is_in_it_and_a_copy_of_what_it_was(home: Path, editor: str) -> None:
+    file = home / FILES[editor]
+    file.parent.mkdir(parents=True)
+    file.write_text(EXISTING[editor], encoding="utf-8")
+    file.chmod(0o640)
+    code, told, _ = setup(home, editor, "--write", "--", *AGENT)
+    assert code == 0
+    (copy,) = backups(file)
+    assert str(copy) in told
+    assert copy.read_text(encoding="utf-8") == EXISTING[editor]
+    assert [stat.S_IMODE(it.stat().st_mode) for it in (file, copy)] == [0o640, 0o640]
+    written = file.read_text(encoding="utf-8")
+    for line in EXISTING[editor].splitlines():
+        if "agent_servers" not in line:
+            assert line in written
+    assert [it.name for it in file.parent.iterdir() if it.suffix == ".tmp"] == []
+    # Once more changes nothing, and another agent comes beside the first.
+    assert setup(home, editor, "--write", "--", *AGENT)[:2] == (0, f"{file} has it already\n")
+    assert backups(file) == [copy]
+    setup(home, editor, "--write", "--", "codex-acp")
+    both = file.read_text(encoding="utf-8")
+    assert ('"opencode"' in both, '"codex-acp"' in both) == (True, True)
+    # Another command for the first takes its place.
+    setup(home, editor, "--write", "--", "opencode", "acp", "--port", "1")
+    last = file.read_text(encoding="utf-8")
+    assert last.count('"opencode"') == both.count('"opencode"')
+    assert '"--port"' in last
+    assert len(backups(file)) == 3
+
+
+def test_of_an_agent_that_is_there_only_the_command_changes(home: Path) -> None:
+    file = home / FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        '{"agent_servers": {"OpenCode": {"type": "custom", "command": "opencode",\n"args": ["acp"],'
+        '  "env": {"A": "b"} // keep\n}}}',
+        encoding="utf-8",
+    )
+    setup(home, "zed", "--write", "--", *AGENT)
+    text = file.read_text(encoding="utf-8")
+    assert "// keep" in text
+    assert parse(text).data["agent_servers"]["OpenCode"] == {
+        "type": "custom",
+        "command": OURS,
+        "args": ["run", "--", "opencode", "acp"],
+        "env": {"A": "b"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b'{"agent_servers": []}', "agent_servers is no object"),
+        (b'{"a": ', "no valid JSON"),
+        (b'{"a": "\xff"}', "not in UTF-8"),
+        (b'{"agent_servers": {}, "agent_servers": {}}', "twice"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_left_and_the_snippet_shown(
+    home: Path, text: bytes, why: str
+) -> None:
+    file = home / FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(text)
+    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    assert code == 1
+    assert why in told
+    assert '"OpenCode": {' in told
+    assert file.read_bytes() == text
+    assert [it.name for it in file.parent.iterdir()] == ["settings.json"]
+
+
+def test_a_link_is_followed_and_stays(home: Path, tmp_path: Path) -> None:
+    dotfiles = tmp_path / "dotfiles"
+    dotfiles.mkdir()
+    (dotfiles / "settings.json").write_text("{}", encoding="utf-8")
+    file = home / FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.symlink_to(dotfiles / "settings.json")
+    assert setup(home, "zed", "--write", "--", *AGENT)[0] == 0
+    assert file.is_symlink()
+    assert "OpenCode" in (dotfiles / "settings.json").read_text(encoding="utf-8")
+    assert len(backups(dotfiles / "settings.json")) == 1
+
+
+def test_another_name_and_another_file(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "x.json"
+    words = ("zed", "--write", "--name", "My own", "--file", file, "--", *AGENT)
+    assert setup(home, *words)[0] == 0
+    assert list(json.loads(file.read_text(encoding="utf-8"))["agent_servers"]) == ["My own"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_places_are_those_of_the_editors(home: Path, tmp_path: Path) -> None:
+    elsewhere = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
+    assert f"in {tmp_path}/xdg/zed/settings.json" in setup(home, "zed", **elsewhere)[2]
+    assert f"in {tmp_path}/xdg/mine/after" in setup(
+        home, "neovim", NVIM_APPNAME="mine", **elsewhere
+    )[2]  # fmt: skip
+    flatpak = home / ".var/app/dev.zed.Zed/config/zed"
+    flatpak.mkdir(parents=True)
+    assert f"in {flatpak}/settings.json" in setup(home, "zed")[2]
+    (tmp_path / "xdg/emacs").mkdir(parents=True)
+    assert f"in {tmp_path}/xdg/emacs/init.el" in setup(home, "emacs", **elsewhere)[2]
+    (home / ".emacs.d").mkdir()
+    assert f"in {home}/.emacs.d/init.el" in setup(home, "emacs", **elsewhere)[2]
+    (home / ".emacs").touch()
+    assert f"in {home}/.emacs:" in setup(home, "emacs", **elsewhere)[2]
+
+
+def test_the_agent_is_named_by_its_full_path(home: Path, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "opencode"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    path = f"{program.parent}:/usr/bin:/bin"
+    _, printed, told = setup(home, "zed", "--", *AGENT, PATH=path)
+    assert f'"{program}"' in printed
+    assert "not found" not in told
+    assert "opencode was not found here" in setup(home, "zed", "--", *AGENT)[2]
+    npx = ("npx", "-y", "@agentclientprotocol/claude-agent-acp@0.99")
+    assert '"Claude Code": {' in setup(home, "zed", "--", *npx)[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("npx -y @acme/agent-one", "agent-one"),
+        ("npx -y @acme/agent-one@1.2.3 --model gemini", "agent-one"),
+        ("/usr/bin/npx -p @acme/tools agent-two", "agent-two"),
+        ("npm exec --yes -- @acme/agent-one", "agent-one"),
+        ("bun x agent", "agent"),
+        ("env A=b C=d node --require x /opt/agent-one/dist/index.js --acp", "agent-one"),
+        ("node ./my_agent.mjs", "my_agent"),
+        ("node index.js", "index"),
+        ("python3 -u /opt/my-agent/main.py", "my-agent"),
+        ("python3.12 -m acme.agent", "acme.agent"),
+        ("uvx --from git+https://x/y my-agent[all]==1.2 acp", "my-agent"),
+        ("uv tool run my-agent", "my-agent"),
+        ("python3 -c pass", "python3"),
+        ("node", "node"),
+        ("my-agent --model gemini", "my-agent"),
+        ("uvx kimi acp", "Kimi CLI"),
+        ("rekindle run -- npx -y @acme/agent-one", "agent-one"),
+        ("rekindle run --strict opencode acp", "OpenCode"),
+    ],
+)
+def test_an_agent_is_named_by_itself_and_not_by_what_starts_it(command: str, name: str) -> None:
+    assert agent_behind_rekindle(command.split()).name == name
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_a_command_that_is_replaced_is_told(home: Path, editor: str) -> None:
+    first, second = ("npx", "-y", "@acme/my-agent"), ("npx", "-y", "@other/my-agent", 'a"b')
+    told = setup(home, editor, "--write", "--", *first)[1]
+    assert "takes the place" not in told
+    told = setup(home, editor, "--write", "--", *second)[1]
+    assert "it takes the place of: " in told
+    assert "run -- " in told
+    assert "-y @acme/my-agent\n" in told
+    told = setup(home, editor, "--write", "--", *first)[1]
+    assert shlex.join(second[1:]) in told
+    assert "takes the place" not in setup(home, editor, "--write", "--", "other")[1]
+
+
+def test_an_agent_that_was_there_without_rekindle_is_told(home: Path) -> None:
+    file = home / FILES["jetbrains"]
+    file.parent.mkdir()
+    file.write_text('{"agent_servers": {"OpenCode": {"command": "x"}}}', encoding="utf-8")
+    assert "takes the place of: x\n" in setup(home, "jetbrains", "--write", "--", *AGENT)[1]
+
+
+@pytest.mark.parametrize("editor", EDITORS)
+def test_rekindle_is_not_put_before_itself(home: Path, editor: str) -> None:
+    plain = setup(home, editor, "--", *AGENT)[1]
+    _, printed, told = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
+    assert printed == plain
+    assert "has `rekindle run` already" in told
+    assert "rekindle was not found" not in told
+    printed = setup(home, editor, "--", "/x/rekindle", "run", "--store", "/s.db", "--", *AGENT)[1]
+    assert printed.replace(" ", "").replace(",", "").count('"run"') == 1
+    assert '"--store"' in printed
+    assert OURS in printed
+    assert "/x/rekindle" not in printed
+
+
+def test_a_launcher_before_rekindle_stays(home: Path) -> None:
+    words = ("env", "A=b", "rekindle", "run", "--", *AGENT)
+    server = json.loads(setup(home, "zed", "--", *words)[1])["agent_servers"]["OpenCode"]
+    assert [Path(server["command"]).name, *server["args"]] == list(words)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o444])
+def test_a_file_that_is_read_only_stays_as_it_is(home: Path, mode: int) -> None:
+    file = home / FILES["zed"]
+    file.parent.mkdir(parents=True)
+    file.write_text("{}", encoding="utf-8")
+    file.chmod(mode)
+    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    assert code == 1
+    assert f"{file} is read-only: nothing was written" in told
+    assert '"OpenCode": {' in told
+    assert file.read_text(encoding="utf-8") == "{}"
+    assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["vim"],
+        ["zed", "--", "rekindle", "run"],
+        ["zed", "--", "rekindle", "run", "--nonsense", "--", "x"],
+        [],
+        ["zed", "--write"],
+        ["zed", "--", ""],
+        ["zed", "--name", "a\nb"],
+        ["zed", "--", "a\x1bb"],
+        ["zed", "--", os.fsdecode(b"\xff")],
+    ],
+)
+def test_what_cannot_be_is_said_so(home: Path, words: list[str]) -> None:
+    code, printed, told = setup(home, *words)
+    assert (code, printed) == (2, "")
+    assert re.search("usage: rekindle (setup|run)", told)
+    assert list(home.iterdir()) == []
+
+
+def test_a_block_whose_marks_are_damaged_is_left() -> None:
+    text = put_block("a\n", "X", "body", "--")
+    assert text == "a\n\n-- >>> rekindle: X >>>\nbody\n-- <<< rekindle: X <<<\n"
+    assert put_block(text + "b\n", "X", "new", "--") == text.replace("body", "new") + "b\n"
+    crlf = put_block("a\r\n", "X", "body\nmore", "--")
+    assert "body\r\nmore\r\n" in crlf
+    for damaged in (text + text, text.replace("<<<", ""), "\n".join(reversed(text.splitlines()))):
+        with pytest.raises(FileUnclear):
+            put_block(damaged, "X", "body", "--")
+
+
+HOSTILE = ("my-agent", 'a"b\\c', "]]", "$(x)", "'; --")
+
+
+@pytest.mark.skipif(not NVIM, reason="Neovim is not installed")
+@pytest.mark.parametrize("command", [AGENT, HOSTILE])
+def test_neovim_understands_it(home: Path, command: tuple[str, ...]) -> None:
+    setup(home, "neovim", "--write", "--", *command)
+    modules = home / "lua" / "codecompanion"
+    modules.mkdir(parents=True)
+    (modules / "config.lua").write_text("return { adapters = { acp = {} } }", encoding="utf-8")
+    (modules / "adapters.lua").write_text(
+        "return { extend = function(_, it) return it end }", encoding="utf-8"
+    )
+    ask = (
+        "for _, it in pairs(require('codecompanion.config').adapters.acp) do "
+        "io.stdout:write(vim.fn.json_encode(it().commands.default)) end"
+    )
+    done = subprocess.run(
+        [NVIM, "--headless", "-c", f"set rtp+={home}", "-c", f"luafile {home / FILES['neovim']}",
+         "-c", f"lua {ask}", "-c", "qa!"],
+        env=os.environ | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == [OURS, "run", "--", *command]
+
+
+@pytest.mark.skipif(not NVIM, reason="Neovim is not installed")
+@pytest.mark.parametrize("config", [None, "return {}"])
+def test_neovim_starts_without_a_word_where_codecompanion_is_not_there(
+    home: Path, config: str | None
+) -> None:
+    setup(home, "neovim", "--write", "--", *AGENT)
+    setup(home, "neovim", "--write", "--", *HOSTILE)
+    folder = home / ".config/nvim/lua/codecompanion"
+    if config:
+        folder.mkdir(parents=True)
+        (folder / "config.lua").write_text(config, encoding="utf-8")
+    done = subprocess.run(
+        [NVIM, "--headless", "-c", "lua io.stdout:write('STARTED')", "-c", "qa!"],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("STARTED", "")
+
+
+@pytest.mark.skipif(not EMACS, reason="Emacs is not installed")
+def test_emacs_understands_it(home: Path) -> None:
+    setup(home, "emacs", "--write", "--", *AGENT)
+    setup(home, "emacs", "--write", "--", *HOSTILE)
+    stub = (
+        "(progn (require 'json) (defvar agent-shell-agent-configs nil)"
+        " (defun agent-shell-make-agent-config (&rest it) it)"
+        " (defun acp-make-client (&rest it) it) (provide 'agent-shell))"
+    )
+    ask = (
+        "(princ (json-encode (vector (vconcat agent-shell-opencode-acp-command)"
+        " (vconcat (plist-get (funcall (plist-get (car agent-shell-agent-configs) :client-maker) 1)"
+        "  :command-params)))))"
+    )
+    done = subprocess.run(
+        [EMACS, "-Q", "--batch", "--eval", stub, "-l", home / FILES["emacs"], "--eval", ask],
+        env=os.environ | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    own, other = json.loads(done.stdout)
+    assert own == [OURS, "run", "--", *AGENT]
+    assert other == ["run", "--", *HOSTILE]

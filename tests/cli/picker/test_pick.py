@@ -1,0 +1,347 @@
+"""`rekindle pick`, in a real terminal."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from prepared_sessions import HARMFUL, cli, record
+from pty_terminal import Terminal
+from rekindle.cli.picker.list_view import KEYS
+from rekindle.cli.picker.search import Catalogue
+from rekindle.model import (
+    AgentIdentity,
+    Kind,
+    Opened,
+    Page,
+    Session,
+    Side,
+    Stretch,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.memory import MemoryStore
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import EXAMPLE_AGENT
+from tmux import TMUX, Tmux
+
+NOW = 1_700_000_000_000_000
+AGENT = AgentIdentity(name="example-agent", command=EXAMPLE_AGENT)
+PROMPT = "❯"  # noqa: RUF001 - what it looks like
+COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|9[0-7]|38;|48;)[0-9;]*m")
+
+needs_tmux = pytest.mark.skipif(TMUX is None, reason="there is no tmux")
+Pick = Callable[..., Tmux]
+
+
+def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> None:
+    """Write a session down; the later, the newer."""
+    folder.mkdir(exist_ok=True)
+    with SqliteStore(store) as opened:
+        at_us = NOW + len(opened.sessions(Page())) * 1_000_000
+        opened.write(
+            [
+                Opened(session_id=name, at_us=at_us, agent=AGENT, cwd=str(folder)),
+                Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title),
+                *(line for number, it in enumerate(prompts) for line in turn(name, number, it)),
+            ]
+        )
+
+
+def turn(name: str, number: int, words: str) -> Iterator[Stretch]:
+    prompt = {"sessionId": name, "prompt": [{"type": "text", "text": words}]}
+    asked = {"id": number, "method": "session/prompt", "params": prompt}
+    answer = {"id": number, "result": {"stopReason": "end_turn"}}
+    for side, kind, line in (
+        (Side.CLIENT, Kind.PROMPT, asked),
+        (Side.AGENT, Kind.ANSWER, answer),
+    ):
+        data = json.dumps({"jsonrpc": "2.0", **line}).encode()
+        yield Stretch(session_id=name, side=side, kind=kind, at_us=NOW, data=data)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return a store with three sessions, the last of which is the newest."""
+    path = tmp_path / "s.db"
+    write(path, "ses_milk", tmp_path / "kitchen", "Buy oat milk", "The fridge is empty.")
+    write(path, "ses_bike", tmp_path / "garage", "Mend the bike", "The zebra crossing was wet.")
+    write(path, "ses_roof", tmp_path / "house", "Look at the roof", "It rains into the attic.")
+    return path
+
+
+@pytest.fixture
+def pick(tmp_path: Path, store: Path) -> Iterator[Pick]:
+    opened: list[Tmux] = []
+
+    def begin(*arguments: str | Path, **environ: str) -> Tmux:
+        opened.append(Tmux(tmp_path, "pick", "--store", store, *arguments, **environ))
+        opened[0].wait_for("leave")
+        return opened[0]
+
+    yield begin
+    for terminal in opened:
+        terminal.__exit__()
+
+
+def session(store: Path, name: str) -> Session:
+    with SqliteStore(store) as opened:
+        return opened.session(name)
+
+
+@needs_tmux
+def test_typing_filters_and_a_preview_shows_the_end_of_what_is_marked(pick: Pick) -> None:
+    terminal = pick()
+    screen = terminal.wait_for("It rains into the attic.")
+    rows = screen.splitlines()
+    assert [row.split()[0] for row in rows[2:5]] == ["ses_roof", "ses_bike", "ses_milk"]
+    assert "3 sessions" in screen
+    terminal.press("Down")
+    terminal.wait_for("The zebra crossing was wet.")
+    # All words, in any order: one of the title, one of the folder.
+    terminal.type("kitch MILK")
+    screen = terminal.wait_for("The fridge is empty.")
+    assert "1 session\n" in screen
+    assert "ses_roof" not in screen
+    terminal.type("x")
+    terminal.wait_for("0 sessions")
+    terminal.press("C-u")
+    terminal.wait_for("3 sessions")
+    terminal.press("Escape")
+    assert terminal.end() == 0
+
+
+@needs_tmux
+def test_what_was_said_is_found_while_it_is_typed(pick: Pick) -> None:
+    terminal = pick()
+    terminal.type("zeb")
+    screen = terminal.wait_for("ses_bike")
+    screen = terminal.wait_until(lambda it: "ses_roof" not in it and it.count("zebra") > 1)
+    # Where it was said, above the preview.
+    assert screen.index("The zebra") < screen.index("───")
+    terminal.press("Escape")
+    assert terminal.end() == 0
+
+
+@needs_tmux
+def test_enter_goes_on_with_the_session(tmp_path: Path, store: Path, pick: Pick) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    name = record(store, folder, "My name is Ada.")
+    write(store, "ses_new", tmp_path / "other", "Newest of all")
+    terminal = pick()
+    # At once, before anything can have been found.
+    terminal.press("A", "d", "a", "Enter")
+    terminal.wait_for(f"far.\n\n{PROMPT}")
+    terminal.type("What did I say first?")
+    terminal.press("Enter")
+    terminal.wait_until(lambda it: bool(re.search(rf"first: My name is Ada.\n\n{PROMPT}", it)))
+    terminal.press("C-d")
+    assert terminal.end() == 0
+    assert session(store, name).turns == 2
+
+
+@needs_tmux
+def test_a_key_shows_the_session(pick: Pick) -> None:
+    terminal = pick()
+    terminal.type("bike")
+    terminal.press("C-o")
+    assert terminal.end() == 0
+    assert f"{PROMPT} The zebra crossing was wet." in terminal.screen
+    assert "^f fork" not in terminal.screen
+
+
+@needs_tmux
+def test_a_key_renames(store: Path, pick: Pick) -> None:
+    terminal = pick()
+    terminal.type("bike")
+    terminal.press("C-r")
+    terminal.wait_for("esc leave it")
+    terminal.press("C-u", *"Sell it", "Enter")
+    terminal.wait_for("renamed: Sell it")
+    now = session(store, "ses_bike")
+    assert (now.title, now.title_source) == ("Sell it", TitleSource.USER)
+    terminal.press("C-u")
+    terminal.wait_until(lambda it: "ses_bike" in it and "Sell it" in it and "3 sessions" in it)
+    terminal.press("C-r")
+    terminal.wait_for("esc leave it")
+    terminal.press("x", "Escape")
+    terminal.wait_without("esc leave it")
+    terminal.press("Escape")
+    assert terminal.end() == 0
+    assert session(store, "ses_roof").title == "Look at the roof"
+
+
+@needs_tmux
+def test_a_key_archives(store: Path, pick: Pick) -> None:
+    terminal = pick()
+    terminal.wait_for("3 sessions")
+    terminal.press("Down", "C-t")
+    terminal.wait_for("archived: Mend the bike")
+    terminal.wait_without("ses_bike")
+    assert session(store, "ses_bike").archived_us is not None
+    assert session(store, "ses_roof").archived_us is None
+
+
+@needs_tmux
+def test_a_key_deletes_what_is_really_meant(store: Path, pick: Pick) -> None:
+    terminal = pick()
+    terminal.wait_for("3 sessions")
+    terminal.press("C-x")
+    terminal.wait_for("Delete Look at the roof? [y/N]")
+    terminal.press("n")
+    terminal.wait_without("[y/N]")
+    assert session(store, "ses_roof").deleted_us is None
+    terminal.press("C-x")
+    terminal.wait_for("[y/N]")
+    terminal.press("y")
+    terminal.wait_for("rekindle undelete ses_roof")
+    terminal.wait_until(lambda it: "Look at the roof" not in it)
+    assert session(store, "ses_roof").deleted_us is not None
+    assert session(store, "ses_bike").deleted_us is None
+
+
+@needs_tmux
+def test_a_key_forks(store: Path, pick: Pick) -> None:
+    terminal = pick()
+    terminal.type("bike")
+    terminal.press("C-f")
+    terminal.wait_for("forked: ")
+    with SqliteStore(store) as opened:
+        (fork,) = (it for it in opened.sessions(Page()) if it.parent_id)
+    assert fork.parent_id == "ses_bike"
+    terminal.wait_for(fork.id[:8])
+
+
+@needs_tmux
+def test_what_cannot_be_done_is_told(store: Path, pick: Pick) -> None:
+    terminal = pick()
+    terminal.wait_for("3 sessions")
+    with SqliteStore(store) as opened:
+        opened.erase("ses_roof")
+    terminal.press("C-t")
+    terminal.wait_for("no session 'ses_roof'")
+    terminal.press("Escape")
+    assert terminal.end() == 0
+
+
+@needs_tmux
+def test_ctrl_c_interrupts(pick: Pick) -> None:
+    terminal = pick()
+    terminal.press("C-c")
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.screen
+
+
+@needs_tmux
+def test_what_a_session_says_is_only_text(tmp_path: Path, store: Path, pick: Pick) -> None:
+    title = "\x1b]0;gone\x07 [red]x[/red] [/]"
+    write(store, "ses_evil", tmp_path / "[bold]", title, "\x1b[2J [link=x]y[/link] \x9bm")
+    terminal = pick()
+    screen = terminal.wait_for(r"\x1b[2J [link=x]y[/link] \x9bm")
+    assert "[red]x[/red] [/]" in screen
+    assert not [it for it in HARMFUL if it in terminal.painted]
+
+
+@needs_tmux
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (50, 12), (40, 24), (160, 40)])
+def test_nothing_wraps_and_all_is_there(
+    tmp_path: Path, store: Path, pick: Pick, columns: int, rows: int
+) -> None:
+    write(store, "ses_long", tmp_path / ("f" * 90), "長い " * 60, "Hello.")
+    terminal = pick(columns=columns, rows=rows)
+    lines = terminal.wait_for("Hello.").splitlines()
+    assert lines[1].split()[0] == "ID"
+    assert [line.split()[0] for line in lines[2:4]] == ["ses_long", "ses_roof"]
+    of_keys = 1 if columns > len(KEYS) else 2
+    keys = " ".join(lines[rows - of_keys :]).replace("\N{NO-BREAK SPACE}", " ")
+    assert keys.split() == KEYS.split()
+
+
+@needs_tmux
+def test_colours_only_where_they_are_wanted(pick: Pick) -> None:
+    terminal = pick(NO_COLOR="1")
+    terminal.wait_for("It rains into the attic.")
+    assert not COLOUR.search(terminal.painted)
+    assert "\x1b[7m  ses_roof" in terminal.painted
+
+
+@needs_tmux
+def test_colours_are_there_else(pick: Pick) -> None:
+    terminal = pick()
+    terminal.wait_for("It rains into the attic.")
+    assert COLOUR.search(terminal.painted)
+
+
+@needs_tmux
+def test_the_end_of_a_long_session_is_shown(tmp_path: Path, store: Path, pick: Pick) -> None:
+    prompts = [f"prompt {number}" for number in range(4000)]
+    write(store, "ses_many", tmp_path / "many", "Many", *prompts)
+    screen = pick().wait_for("prompt 3999")
+    assert "Many" in screen
+
+
+def test_without_textual_a_numbered_list_serves(tmp_path: Path, store: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    record(store, folder, "My name is Ada.")
+    blocker = tmp_path / "blocker" / "textual"
+    blocker.mkdir(parents=True)
+    (blocker / "__init__.py").write_text("raise ImportError('none here')\n", encoding="utf-8")
+    with Terminal("pick", "--store", store, PYTHONPATH=str(blocker.parent)) as terminal:
+        shown = terminal.wait_for("Which one, 1 to 4? [1]")
+        assert "pip install 'rekindle[tui]'" in shown
+        terminal.enter("10")
+        terminal.wait_for("'10' is none of these\nWhich one, 1 to 4? [1]")
+        terminal.enter("1")
+        terminal.wait_for(f"far.\n\n{PROMPT}")
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
+def test_who_chooses_nothing_from_the_list_is_told_nothing_odd(tmp_path: Path, store: Path) -> None:
+    blocker = tmp_path / "blocker" / "textual"
+    blocker.mkdir(parents=True)
+    (blocker / "__init__.py").write_text("raise ImportError('none here')\n", encoding="utf-8")
+    with Terminal("pick", "--store", store, PYTHONPATH=str(blocker.parent)) as terminal:
+        terminal.wait_for("Which one, 1 to 3? [1]")
+        terminal.type("\x04")
+        assert terminal.end() == 1
+        assert terminal.shown.endswith("\nrekindle: no session was chosen\n")
+
+
+def test_without_a_terminal_it_says_what_to_do(store: Path) -> None:
+    done = cli("pick", "--store", store)
+    assert done.returncode == 1
+    assert done.stderr.startswith("rekindle: rekindle pick needs a terminal: `rekindle list`")
+
+
+def test_textual_is_imported_only_where_it_is_needed() -> None:
+    loaded = "import sys, rekindle.cli.commands.pick; sys.exit('textual' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
+
+
+def test_no_more_is_read_than_is_needed() -> None:
+    class Counting(MemoryStore):
+        pages = 0
+
+        def sessions(self, page: Page) -> list[Session]:
+            self.pages += 1
+            return super().sessions(page)
+
+    store = Counting()
+    for number in range(1200):
+        name = f"ses_{number:04}"
+        store.write([Opened(session_id=name, at_us=NOW + number, cwd="/x")])
+    catalogue = Catalogue(store, Page())
+    found = catalogue.find("", 100, lambda: True)
+    assert (len(found.lines), found.is_more, store.pages) == (100, True, 1)
+    assert [it.session.id for it in catalogue.find("0000", 9, lambda: True).lines] == ["ses_0000"]
+    pages = store.pages
+    assert catalogue.find("nothing", 9, lambda: True).lines == []
+    assert store.pages <= pages + 1
+    assert catalogue.find("0000", 9, lambda: False).lines == []

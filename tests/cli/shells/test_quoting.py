@@ -1,0 +1,83 @@
+"""Lines as they are typed: read as bash reads them, and continued as they are meant."""
+
+import subprocess
+
+import pytest
+
+from rekindle.cli.shells.quoting import insertions, words_of
+from stdio_client import PATIENCE
+
+ODD = [
+    "plain",
+    "two words",
+    "It's",
+    'a "b" c',
+    "$(touch /tmp/owned) `x` \\ !1 $HOME",
+    "-'\"'!-",
+    "日本 語",
+]
+
+
+def read_by_bash(words: list[str]) -> list[str]:
+    script = "".join(f"printf '%s\\0' {it}\n" for it in words)
+    done = subprocess.run(
+        ["/bin/bash", "--norc", "-c", script], capture_output=True, timeout=PATIENCE, check=True
+    )
+    return done.stdout.decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "texts", "quote"),
+    [
+        ("", [""], ""),
+        ("a  b ", ["a", "b", ""], ""),
+        ("a b", ["a", "b"], ""),
+        ("a 'b c", ["a", "b c"], "'"),
+        ('a "b\\" c', ["a", 'b" c'], '"'),
+        ('a "\\b\\\\', ["a", "\\b\\"], '"'),
+        ("a b\\ c'd'\"e\"", ["a", "b cde"], ""),
+        ("a '' ", ["a", "", ""], ""),
+        ("a b\\", ["a", "b"], ""),
+    ],
+)
+def test_a_line_is_cut_into_words(line: str, texts: list[str], quote: str) -> None:
+    words = words_of(line)
+    assert [it.text for it in words] == texts
+    assert words[-1].quote == quote
+
+
+@pytest.mark.parametrize(
+    ("typed", "tail", "closing"),
+    [
+        ("x ", "", ""),
+        ("x '", "", "'"),
+        ('x "', "", '"'),
+        ("x tw\\ o", "tw\\ o", ""),
+        ("x --title=", "", ""),
+        ("x --title='", "", "'"),
+    ],
+)
+def test_what_is_inserted_is_read_as_what_is_meant(typed: str, tail: str, closing: str) -> None:
+    option = "--title=" if "=" in typed else ""
+    meant = [option + words for words in ODD]
+    found = insertions(meant, typed, tail)
+    lines = [typed.removesuffix(tail) + str(it) + closing for it in found]
+    assert read_by_bash([line.removeprefix("x ") for line in lines]) == meant
+
+
+def test_wherever_it_is_cut_it_can_be_continued() -> None:
+    for words in ODD:
+        (whole,) = insertions([words], "x ", "")
+        assert whole is not None
+        for length in range(len(whole)):
+            line = f"x {whole[:length]}"
+            quote = words_of(line)[-1].quote
+            typed = line.rpartition(quote)[2] if quote else line.removeprefix("x ")
+            (rest,) = insertions([words], line, typed)
+            assert rest is not None
+            become = line.removesuffix(typed) + rest + quote
+            assert read_by_bash([become.removeprefix("x ")]) == [words]
+
+
+def test_what_does_not_begin_as_what_must_stay_is_not_offered() -> None:
+    assert insertions(["abc:def", "other"], "x abc:d", "d") == ["def", None]

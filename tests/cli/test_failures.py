@@ -1,0 +1,302 @@
+"""What comes in the way of commands: full disks, odd times, signals, folders that are elsewhere."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recorded_sessions import NOW, answered, asked, opened, told
+from rekindle.model import Deleted, Titled, TitleSource
+from rekindle.store.address import index_path
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE, REKINDLE
+
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        store.write([opened("ses_1"), asked("ses_1", "Hello parser"), told("ses_1", "Hi")])
+        store.write([answered("ses_1"), opened("ses_2", "/q"), asked("ses_2", "Another")])
+    return path
+
+
+def cli(
+    path: Path | str,
+    *words: str | Path,
+    before: Callable[[], object] | None = None,
+    cwd: Path | None = None,
+    program: tuple[str, ...] = REKINDLE,
+    **environ: str,
+) -> Done:
+    done = subprocess.run(
+        [*program, *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=os.environ | {"REKINDLE_STORE": str(path)} | environ,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=before,
+        cwd=cwd,
+    )
+    assert "Traceback" not in done.stderr
+    assert "a bug in Rekindle" not in done.stderr
+    return done
+
+
+# -- stores and disks -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["list", "archive x", "search x", "reindex"])
+def test_a_folder_is_said_to_be_no_store(tmp_path: Path, words: str) -> None:
+    done = cli(tmp_path, *words.split())
+    assert done.returncode == 1
+    assert done.stderr == f"rekindle: {tmp_path} is a folder, and no store: name a file in it\n"
+
+
+def let_no_file_grow() -> None:
+    """Be what a full disk is to whoever writes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+@pytest.mark.one_of(3)
+@pytest.mark.parametrize(
+    "words", ["list", "list --json", "show ses_1", "stats", "export ses_1", "search parser"]
+)
+@pytest.mark.parametrize("has_log", [False, True])
+def test_what_is_on_a_full_disk_can_be_read(path: Path, words: str, has_log: bool) -> None:  # noqa: FBT001
+    assert cli(path, "search", "parser").stdout.startswith("ses_1")
+    if has_log:
+        leave_a_log(path)
+    done = cli(path, *words.split(), before=let_no_file_grow)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+    if words == "list":
+        assert done.stdout.startswith("ses_3" if has_log else "ses_2")
+
+
+def leave_a_log(path: Path) -> None:
+    """Record something, and die before it is brought into the file."""
+    code = (
+        "import os, sys; from pathlib import Path; from recorded_sessions import asked, opened;"
+        "from rekindle.store.sqlite.store import SqliteStore;"
+        "store = SqliteStore(Path(sys.argv[1]));"
+        "store.write([opened('ses_3'), asked('ses_3', 'Late', 1_800_000_000_000_000)], sync=True);"
+        "os._exit(0)"
+    )
+    support = str(Path(__file__).parents[1] / "support")
+    subprocess.run(
+        [sys.executable, "-c", code, path], check=True, env=os.environ | {"PYTHONPATH": support}
+    )
+    path.with_name(path.name + "-shm").unlink()
+
+
+def test_what_is_not_indexed_for_want_of_room_is_said_to_be_missing(path: Path) -> None:
+    assert cli(path, "search", "parser").stdout.startswith("ses_1")
+    with SqliteStore(path) as store:
+        store.write([asked("ses_2", "The parser, too", NOW + 1)])
+    done = cli(path, "search", "parser", before=let_no_file_grow)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    expected = f"the index {index_path(path)} cannot be written: the latest may be missing"
+    assert done.stderr == f"rekindle: {expected}\n"
+
+
+# -- times ------------------------------------------------------------------------------------
+
+
+ODD_TIMES = (253_402_300_799_999_999, 253_402_299_000_000_000, 2**63 - 1, -(2**62), 0)
+
+
+@pytest.mark.one_of(3)
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "UTC", "Pacific/Pago_Pago"])
+def test_no_time_in_a_store_makes_a_command_fail(tmp_path: Path, zone: str) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        for number, at_us in enumerate(ODD_TIMES):
+            own, other = f"ses_{number}", f"deleted_{number}"
+            store.write([opened(own), asked(own, "Zebra", at_us), answered(own, at_us)])
+            store.write([opened(other), Deleted(session_id=other, at_us=at_us)])
+    of_all = (
+        "list", "list --json", "list --deleted", "search zebra", "search zebra --json", "stats",
+        "stats --json", "prune --keep 0 --dry-run", "compact",
+    )  # fmt: skip
+    of_one = [f"{what} ses_{number}" for number in range(5) for what in ("show", "export")]
+    formats = [f"export ses_0 --format {name}" for name in ("html", "json", "acp")]
+    for words in (*of_all, *of_one, *formats, "show ses_0 --json"):
+        done = cli(path, *words.split(), TZ=zone)
+        assert done.returncode == 0, (words, done.stderr)
+
+
+# -- signals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["rekindle.cli.main", "argparse", "rekindle.cli.commands.list", "rekindle.store.sqlite.store"],
+)
+def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(path: Path, module: str) -> None:
+    code = (
+        "import importlib.abc, os, signal, sys\n"
+        "class Finder(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from rekindle.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    done = cli(path, "list", program=(sys.executable, "-c", code))
+    assert done.returncode in {-signal.SIGINT, 130}
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+ENDED = """
+import os, signal, sys
+from rekindle.cli.commands import export
+from rekindle.cli.main import main
+def die(store, session, file, *_):
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), NUMBER)
+export._write_document = die
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_export_that_is_told_to_end_leaves_nothing_behind(
+    path: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    program = (sys.executable, "-c", ENDED.replace("NUMBER", str(int(number))))
+    done = cli(path, "export", "ses_1", "-o", folder / "x.md", program=program)
+    assert done.returncode == (130 if number is signal.SIGINT else -number)
+    assert list(folder.iterdir()) == []
+
+
+def test_an_export_goes_on_where_nobody_may_hang_up(path: Path, tmp_path: Path) -> None:
+    program = (sys.executable, "-c", ENDED.replace("NUMBER", str(int(signal.SIGHUP))))
+
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    done = cli(path, "export", "ses_1", "-o", tmp_path / "x.md", program=program, before=ignore)
+    assert done.returncode == 0
+    assert (tmp_path / "x.md").read_bytes() == b"half"
+
+
+# -- folders --------------------------------------------------------------------------------
+
+
+def test_an_export_needs_a_folder_that_is_there(path: Path, tmp_path: Path) -> None:
+    done = cli(path, "export", "ses_1", "-o", tmp_path / "nope" / "x.md")
+    assert done.returncode == 1
+    assert done.stderr == f"rekindle: there is no folder {tmp_path}/nope: make it first\n"
+
+
+@pytest.mark.parametrize(
+    "words", ["list --cwd .", "search x --cwd .", "show --last", "export ses_1 -o x.md"]
+)
+def test_a_current_folder_that_is_gone_is_said_to_be(
+    path: Path, tmp_path: Path, words: str
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = cli(path, *words.split(), cwd=gone, before=gone.rmdir)
+    assert done.returncode == 1
+    assert "the current folder is gone: change into one that is there" in done.stderr
+
+
+def test_a_folder_is_found_however_it_is_spelled(tmp_path: Path) -> None:
+    real, link, path = tmp_path / "real", tmp_path / "link", tmp_path / "s.db"
+    real.mkdir()
+    link.symlink_to(real)
+    with SqliteStore(path) as store:
+        store.write([opened("slash", f"{real}/"), opened("plain", str(real)), opened("other", "/")])
+        store.write([opened("linked", str(link))])
+    assert listed(path, "--cwd", str(real)) == listed(path, "--cwd", f"{real}/") == PLAIN
+    assert listed(path, "--cwd", str(link)) == ["linked", *PLAIN]
+    assert listed(path, "--cwd", ".", cwd=real) == PLAIN
+    assert listed(path, "--cwd", ".", cwd=link, PWD=str(link)) == ["linked", *PLAIN]
+    assert listed(path, "--cwd", "/") == ["other"]
+
+
+PLAIN = ["plain", "slash"]
+
+
+def listed(path: Path, *words: str, cwd: Path | None = None, **environ: str) -> list[str]:
+    done = cli(path, "list", "--json", *words, cwd=cwd, **environ)
+    return sorted(it["id"] for it in json.loads(done.stdout))
+
+
+def test_three_slashes_are_relative_and_four_absolute(path: Path, tmp_path: Path) -> None:
+    assert path.is_absolute()
+    for address in (f"sqlite:///{path}", "sqlite:///s.db"):
+        assert cli(address, "list", cwd=tmp_path).stdout.count("\n") == 2
+    done = cli(f"sqlite://{path}", "list", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is a path from the current folder, where there is no folder" in done.stderr
+    assert f"sqlite:///{path} is the absolute one" in done.stderr
+    assert "sqlite:////absolute/path" in cli(path, "list", "--help").stdout.replace("\n", " ")
+
+
+# -- what is gone ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["show", "export", "export --format acp"])
+def test_what_is_deleted_is_shown_with_a_word_and_what_is_purged_is_not(
+    path: Path, words: str
+) -> None:
+    before = cli(path, *words.split(), "ses_1").stdout
+    assert cli(path, "delete", "ses_1").returncode == 0
+    done = cli(path, *words.split(), "ses_1")
+    assert (done.returncode, done.stdout) == (0, before)
+    expected = "session ses_1 is deleted: `rekindle undelete ses_1` brings it back"
+    assert done.stderr == f"rekindle: {expected}\n"
+    assert cli(path, "delete", "ses_1", "--now").returncode == 0
+    done = cli(path, *words.split(), "ses_1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "session ses_1 was purged" in done.stderr
+    assert cli(path, *words.split(), "ses_").stdout == cli(path, *words.split(), "ses_2").stdout
+
+
+# -- searching ------------------------------------------------------------------------------
+
+
+def test_a_title_is_found_and_told_as_one(path: Path) -> None:
+    assert cli(path, "rename", "ses_1", "The unicorn hunt").returncode == 0
+    done = cli(path, "search", "unicorn")
+    assert done.stdout.split("\t")[0] == "ses_1"
+    assert done.stdout.split("\t")[4:] == ["-", "The unicorn hunt", "The unicorn hunt\n"]
+    (hit,) = json.loads(cli(path, "search", "unicorn", "--json").stdout)
+    assert (hit["turn"], hit["origin"], hit["matches"]) == (None, "title", [[4, 11]])
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("🎉", ": only letters and digits are looked for"),
+        ("z*", ": z* needs two letters or more"),
+        ("zebra", ""),
+    ],
+)
+def test_it_is_said_why_nothing_can_be_found(path: Path, typed: str, why: str) -> None:
+    done = cli(path, "search", typed)
+    assert (done.returncode, done.stderr) == (0, f"rekindle: nothing found{why}\n")
+
+
+def test_a_title_of_the_agent_is_indexed_with_its_words(path: Path) -> None:
+    with SqliteStore(path) as store:
+        source = TitleSource.AGENT
+        store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Griffin ride")])
+    assert cli(path, "search", "griffin").stdout.startswith("ses_2\t")

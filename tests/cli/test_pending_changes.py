@@ -1,0 +1,162 @@
+"""What waits to be recorded, as commands see it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.store.address import open_store, pending_files
+from rekindle.store.sqlite.pending import MARK, Pending
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE, REKINDLE
+
+NOW = 1_700_000_000_000_000
+LINE = b'{"said":"the word is xyzzy"}'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "store" / "s.db"
+    with SqliteStore(path) as store:
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"{}")])
+    return path
+
+
+def said(session: str, line: bytes) -> Stretch:
+    return Stretch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
+
+
+def waiting(path: Path, session: str = "ses_1") -> Pending:
+    made = Pending(path)
+    made.add([said(session, LINE), said(session, LINE)])
+    return made
+
+
+def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*REKINDLE, *words, "--store", path],
+        env={**os.environ, "HOME": str(path.parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def findings(path: Path, *words: str) -> list[tuple[str, str]]:
+    found = json.loads(rekindle(path, "doctor", "--json", *words).stdout)["findings"]
+    return [(it["level"], it["what"]) for it in found if it["check"] == "pending"]
+
+
+def count(path: Path) -> int:
+    with SqliteStore(path, create=False) as store:
+        return store.session("ses_1").last_seq
+
+
+def holding(path: Path, word: bytes) -> list[str]:
+    return [it.name for it in path.parent.rglob("*") if it.is_file() and word in it.read_bytes()]
+
+
+def test_the_doctor_tells_what_waits_of_the_living_and_the_dead(path: Path) -> None:
+    assert findings(path) == []
+    living, dead = waiting(path), waiting(path)
+    dead.leave()
+    told = {
+        ("warning", f"a Rekindle that runs cannot record: 2 entries in {living.path}, so far"),
+        ("warning", f"2 entries not recorded yet in {dead.path}, of a process that has ended"),
+    }
+    assert set(findings(path)) == told
+    assert count(path) == 1
+    assert sorted(level for level, _ in findings(path, "--fix")) == ["fixed", "warning"]
+    assert count(path) == 3
+    assert pending_files(path) == [living.path]
+    living.leave()
+    assert [level for level, _ in findings(path, "--fix")] == ["fixed"]
+    assert count(path) == 5
+    assert findings(path) == []
+
+
+def test_the_doctor_sees_that_they_are_private(path: Path) -> None:
+    made = waiting(path)
+    made.path.chmod(0o644)
+    assert str(made.path) in rekindle(path, "doctor").stdout
+    rekindle(path, "doctor", "--fix")
+    assert made.path.stat().st_mode & 0o777 == 0o600
+    made.remove()
+
+
+def test_what_cannot_be_read_is_a_problem_and_stays(path: Path) -> None:
+    file = path.with_name("s.db.pending-x")
+    file.write_bytes(b"rekindle pending 9\nof another time")
+    ((level, what),) = findings(path, "--fix")
+    assert (level, str(file) in what) == ("problem", True)
+    assert file.exists()
+
+
+def test_what_waits_for_a_store_that_cannot_be_written_stays(path: Path) -> None:
+    waiting(path).leave()
+    path.rename(path.with_name("elsewhere.db"))
+    path.mkdir()
+    done = rekindle(path, "doctor", "--fix", "--json")
+    found = [it for it in json.loads(done.stdout)["findings"] if it["check"] == "pending"]
+    assert found[0]["remedy"].startswith("could not be repaired")
+    assert len(pending_files(path)) == 1
+
+
+def test_who_reads_is_told_that_something_is_not_recorded_yet(path: Path) -> None:
+    made = waiting(path)
+    assert rekindle(path, "list").stderr == ""
+    made.leave()
+    done = rekindle(path, "list")
+    assert f"what waits in {made.path} is not recorded yet" in done.stderr
+    assert count(path) == 1
+
+
+def test_nothing_that_waited_is_left_of_what_is_purged(path: Path) -> None:
+    waiting(path).leave()
+    assert holding(path, b"xyzzy")
+    done = rekindle(path, "delete", "ses_1", "--now")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert holding(path, b"xyzzy") == []
+
+
+def test_what_waits_with_the_living_is_told_and_not_recorded_after_a_purge(path: Path) -> None:
+    made, other = waiting(path), waiting(path, "ses_2")
+    done = rekindle(path, "delete", "ses_1", "--now")
+    assert done.returncode == 1
+    assert f"something of what was said waits in {made.path}" in done.stderr
+    assert str(other.path) not in done.stderr
+    with SqliteStore(path) as store:
+        store.take_pending(made.token, made.changes())
+        assert store.session("ses_1").is_purged
+    made.remove()
+    other.remove()
+    assert holding(path, b"xyzzy") == []
+
+
+def test_what_is_damaged_takes_nothing_along_and_is_kept_and_told(path: Path) -> None:
+    dead = waiting(path)
+    dead.add([said("ses_1", LINE), said("ses_1", LINE)])
+    dead.leave()
+    content = bytearray(dead.path.read_bytes())
+    # The length of the first change, which says where the next one begins.
+    content[len(MARK)] ^= 1
+    dead.path.write_bytes(content)
+    told: list[str] = []
+    open_store(path, tell=told.append).close()
+    kept = dead.path.with_name(dead.path.name + ".damaged")
+    assert count(path) == 1 + 3
+    assert pending_files(path) == [kept]
+    assert told == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
+    for words in ((), ("--fix",)):
+        what = f"{kept} was damaged: what can be read of it is recorded, the rest is not"
+        assert findings(path, *words) == [("warning", what)]
+    assert count(path) == 1 + 3
+    assert rekindle(path, "list").stderr == ""
+    done = rekindle(path, "delete", "ses_1", "--now")
+    assert (done.returncode, str(kept) in done.stderr) == (1, True)

@@ -1,0 +1,265 @@
+"""Agents that die, hang up, or do not end; and readers that give up."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from rekindle.client import (
+    AgentGone,
+    AgentNotStarted,
+    Event,
+    Said,
+    Turn,
+    UsageError,
+    connect,
+)
+from stdio_client import EXAMPLE_AGENT, is_running
+
+AGENTS = Path(__file__).parents[1] / "agents"
+ODD = [sys.executable, AGENTS / "odd.py"]
+QUIRKY = [sys.executable, AGENTS / "quirky.py"]
+
+
+def noting_pid(path: Path, *command: object) -> list[str]:
+    """Return a command that writes the agent's process id to a file."""
+    return ["sh", "-c", f'echo $$ > {path}; exec "$0" "$@"', *map(str, command)]
+
+
+async def test_one_that_is_gone_while_others_hold_its_pipes_is_ended_without_a_stumble() -> None:
+    stumbled: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: stumbled.append(context))
+    # What moved to another group goes on for a moment, with the agent's pipes.
+    away = "import os, time; os.fork() and os._exit(1); os.setsid(); time.sleep(3)"
+    with pytest.raises(AgentGone):
+        async with connect([sys.executable, "-c", away], behind_rekindle=False):
+            pass
+    await asyncio.sleep(0)
+    assert stumbled == []
+
+
+async def test_nothing_is_imported_from_the_folder_that_is_worked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "argparse.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    agent = [sys.executable, AGENTS / "stopping.py"]
+    async with connect(agent, store=tmp_path / "s.db") as connected:
+        assert connected.offers("load")
+
+
+async def read(turn: Turn) -> list[Event]:
+    return [event async for event in turn]
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+async def test_a_dead_agent_fails_the_turn_and_says_how(version: str) -> None:
+    command = [*EXAMPLE_AGENT, "--protocol", version]
+    lines: list[str] = []
+    async with connect(
+        command, behind_rekindle=False, protocol=int(version), on_stderr=lines.append
+    ) as agent:
+        session = await agent.new(".")
+        turn = session.prompt("crash")
+        with pytest.raises(AgentGone) as caught:
+            await read(turn)
+        assert turn.text == "I am about to"
+        assert caught.value.exit_code == 3
+        assert caught.value.stderr == ("rekindle example-agent: crashed, as the prompt asked",)
+        assert lines == list(caught.value.stderr)
+        assert "exited with 3" in str(caught.value)
+        assert "crashed, as the prompt asked" in str(caught.value)
+        with pytest.raises(AgentGone, match=r"exited with 3 before it answered session/new"):
+            await agent.new(".")
+        with pytest.raises(AgentGone):
+            await turn
+
+
+async def test_kill_9_fails_everything_that_waits(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    command = noting_pid(pid, *QUIRKY, "silent-list", tmp_path)
+    async with connect(command, behind_rekindle=False) as agent:
+        turns = [(await agent.new(".")).prompt("slow") for _ in range(2)]
+        for turn in turns:
+            await anext(aiter(turn))
+        listing = asyncio.ensure_future(anext(agent.sessions()))
+        await asyncio.sleep(0)
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+        ends = await asyncio.gather(*turns, listing, return_exceptions=True)
+    assert [type(it) for it in ends] == [AgentGone] * 3
+    assert {it.signal for it in ends if isinstance(it, AgentGone)} == {"SIGKILL"}
+    assert "was killed by SIGKILL before it answered session/list" in str(ends[-1])
+
+
+async def test_behind_rekindle_a_dead_agent_is_started_again(tmp_path: Path) -> None:
+    async with connect(EXAMPLE_AGENT, store=tmp_path / "s.db") as agent:
+        session = await agent.new(".")
+        await session.ask("My name is Ada.")
+        with pytest.raises(AgentGone, match="exited with 3") as caught:
+            await session.ask("crash")
+        assert (caught.value.exit_code, caught.value.is_final) == (3, False)
+        assert await session.ask("what did I say first?") == "You said first: My name is Ada."
+
+
+@pytest.mark.parametrize("way", ["hang_up", "stop_reading"])
+async def test_an_agent_that_hangs_up_is_gone_though_it_runs(way: str) -> None:
+    async with connect([*ODD, "1"], behind_rekindle=False, grace=0) as agent:
+        session = await agent.new(".")
+        with pytest.raises(AgentGone, match="hung up before it answered session/prompt"):
+            await session.ask(way)
+
+
+async def test_a_child_that_holds_the_streams_hides_no_death_and_is_ended() -> None:
+    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+        session = await agent.new(".")
+        with pytest.raises(AgentGone, match="exited with 7") as caught:
+            await session.ask("orphan")
+        child = int(caught.value.stderr[0].split()[-1])
+        assert is_running(child)
+    assert not is_running(child)
+
+
+async def test_an_agent_that_ignores_the_end_is_ended(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    command = noting_pid(pid, *QUIRKY, "no-exit", tmp_path)
+    async with connect(command, behind_rekindle=False, grace=0.1) as agent:
+        await agent.new(".")
+    assert not is_running(int(pid.read_text()))
+
+
+async def test_an_agent_that_never_answers_is_ended_when_patience_ends(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    command = noting_pid(pid, sys.executable, AGENTS / "stubborn.py")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5), connect(command, behind_rekindle=False, grace=0):
+            pytest.fail("it does not speak")
+    assert not is_running(int(pid.read_text()))
+
+
+async def test_an_error_in_the_block_ends_the_agent(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with pytest.raises(LookupError):
+        async with connect(noting_pid(pid, *EXAMPLE_AGENT), behind_rekindle=False):
+            raise LookupError
+    assert not is_running(int(pid.read_text()))
+
+
+CLIENT = """
+import asyncio, sys
+from rekindle.client import connect
+async def main():
+    async with connect(sys.argv[1:], behind_rekindle=False, grace=60) as agent:
+        turn = (await agent.new(".")).prompt("slow")
+        await anext(aiter(turn))
+        print("ready", flush=True)
+        await turn
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def a_client(*agent: object) -> Iterator["subprocess.Popen[str]"]:
+    """Start a client in a process of its own, and see it interrupted in the middle of a turn."""
+    command = [sys.executable, "-c", CLIENT, *map(str, agent)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as client:
+        assert client.stdout
+        assert client.stderr
+        assert client.stdout.readline() == "ready\n"
+        client.send_signal(signal.SIGINT)
+        yield client
+        assert client.wait(20) == -signal.SIGINT
+        assert "KeyboardInterrupt" in client.stderr.read()
+
+
+def test_an_interrupt_ends_the_agent(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with a_client(*noting_pid(pid, *EXAMPLE_AGENT)):
+        pass
+    assert not is_running(int(pid.read_text()))
+
+
+def test_another_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    pid, is_waited_for = tmp_path / "pid", tmp_path / "fifo"
+    os.mkfifo(is_waited_for)
+    # It goes on after its input has ended.
+    script = f'echo $$ > {pid}; "$0" "$@"; echo > {is_waited_for}; sleep 60'
+    with a_client("sh", "-c", script, *EXAMPLE_AGENT) as client:
+        is_waited_for.read_text()
+        client.send_signal(signal.SIGINT)
+    assert not is_running(int(pid.read_text()))
+
+
+async def test_what_cannot_be_started_is_named() -> None:
+    with pytest.raises(AgentNotStarted, match="no-such-agent"):
+        async with connect(["no-such-agent"], behind_rekindle=False):
+            pass
+    with pytest.raises(AgentNotStarted, match=r"^command not found: no-such-agent") as caught:
+        async with connect(["no-such-agent"]):
+            pass
+    assert caught.value.exit_code == 127
+    with pytest.raises(UsageError, match="--frobnicate"):
+        async with connect(["true"], options=["--frobnicate"]):
+            pass
+    with pytest.raises(AgentGone, match="exited with 127 before it"):
+        async with connect(["sh", "-c", "read line; exit 127"]):
+            pass
+    with pytest.raises(AgentGone, match="exited with 5 before it answered initialize: oh no"):
+        async with connect(["sh", "-c", "echo oh no >&2; exit 5"], behind_rekindle=False):
+            pass
+
+
+async def test_wrong_use_is_told_before_anything_is_started() -> None:
+    with pytest.raises(UsageError, match="no agent given"):
+        async with connect([]):
+            pass
+    with pytest.raises(UsageError, match="for Rekindle"):
+        async with connect(EXAMPLE_AGENT, behind_rekindle=False, store="s.db"):
+            pass
+    with pytest.raises(UsageError, match="no version 3"):
+        async with connect(EXAMPLE_AGENT, behind_rekindle=False, protocol=3):
+            pass
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_reader_that_gives_up_holds_up_nobody(version: int) -> None:
+    command = [*EXAMPLE_AGENT, "--protocol", "2"]
+    async with connect(command, behind_rekindle=False, protocol=version) as agent:
+        session = await agent.new(".")
+        turn = session.prompt("count to 3000")
+        begun = asyncio.Event()
+        words: list[str] = []
+
+        async def read() -> None:
+            async for event in turn:
+                if isinstance(event, Said):
+                    words.append(event.text)
+                    begun.set()
+                    await asyncio.sleep(0)
+
+        reader = asyncio.ensure_future(read())
+        await begun.wait()
+        reader.cancel()
+        with suppress(asyncio.CancelledError):
+            await reader
+        assert await (await agent.new(".")).ask("Hello")
+        # What nobody has read so far is still there.
+        await read()
+        assert "".join(words) == " ".join(map(str, range(1, 3001)))
+        assert turn.stop_reason == "end_turn"
+
+
+async def test_a_call_that_is_given_up_holds_up_nobody(tmp_path: Path) -> None:
+    async with connect([*QUIRKY, "silent-list", tmp_path], behind_rekindle=False) as agent:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await anext(agent.sessions())
+        session = await agent.new(".")
+        assert await session.ask("Hello") == "Heard: Hello"

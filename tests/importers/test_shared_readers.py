@@ -1,0 +1,192 @@
+"""Lines of files, records however broken, numbers of records, times: what importers share."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+from msgspec import Raw, Struct
+
+from rekindle.importers import line_reader as lines_module
+from rekindle.importers.base import Notes, Tally
+from rekindle.importers.entry_builder import LATEST_US, Clock, Teller, step, text
+from rekindle.importers.lenient_reader import Reader, is_text
+from rekindle.importers.line_reader import Lines
+from rekindle.importers.uuids import Uuids
+from rekindle.transcript.model import Message
+from rekindle.transcript.reducer import fold
+
+
+@given(st.lists(st.binary(max_size=50).map(lambda it: it.replace(b"\n", b"")), max_size=20))
+def test_lines_end_at_newlines_only(
+    tmp_path_factory: pytest.TempPathFactory, said: list[bytes]
+) -> None:
+    path = tmp_path_factory.mktemp("x") / "f"
+    path.write_bytes(b"".join(it + b"\n" for it in said))
+    marked = [it.removeprefix(b"\xef\xbb\xbf") if not n else it for n, it in enumerate(said)]
+    assert [line for _, line in Lines(path)] == marked
+    places = [place for place, _ in Lines(path)]
+    for place, line in zip(places, said, strict=True):
+        assert path.read_bytes()[place : place + len(line)] == line
+    checksum, each = Lines(path).hashed()
+    assert len(list(each)) == len(said)
+    assert checksum.words == sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_line_without_an_end_is_told_and_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes("\ufeffone\ntwo \u2028\u0085\r\nthr".encode())
+    lines = Lines(path)
+    assert [line.decode() for _, line in lines] == ["one", "two \u2028\u0085\r", "thr"]
+    assert lines.is_torn
+
+
+def test_what_is_written_meanwhile_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one\ntwo\nthree\n")
+    assert [line for _, line in Lines(path, 4, 10)] == [b"two", b"th"]
+
+
+def test_a_line_that_is_too_long_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_module, "LONGEST", 10)
+    path = tmp_path / "f"
+    for data in (b"a\n" + b"x" * 35 + b"\nb\n" + b"y" * 11 + b"\nc", b"a\nb\nc\n" + b"z" * 99):
+        path.write_bytes(data)
+        lines = Lines(path)
+        assert [line for _, line in lines] == [b"a", b"b", b"c"]
+        assert lines.too_long == data.count(b"xxx") // 11 + data.count(b"y" * 11) + (b"z" in data)
+        assert [data[place : place + 1] for place, _ in Lines(path)] == [b"a", b"b", b"c"]
+
+
+class Inner(Struct):
+    """A part."""
+
+    a: str = ""
+    raw: Raw = Raw()
+
+
+class Outer(Struct, rename="camel"):
+    """The whole."""
+
+    some_name: str | None = None
+    inner: Inner | None = None
+    several: list[Inner] = []
+    either: str | list[Inner] = ""
+
+
+read = Reader(Outer)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "inner", "several"),
+    [
+        (b'{"someName":"x","inner":{"a":"y","raw":[1]},"z":1}', "x", "y", 0),
+        (b'\0\0 {"someName":"x"}\0\0', "x", None, 0),
+        (b'{"someName":"\\ud83d!"}', "\ufffd!", None, 0),
+        (b'{"someName":"\xff"}', "\ufffd", None, 0),
+        (b'{"someName":5,"inner":{"a":"y","raw":"\xff"}}', None, "y", 0),
+        (b'{"inner":{"a":5,"raw":1},"several":[{"a":"1"},2,{"a":3}]}', None, "", 2),
+        (b'{"inner":[],"several":{},"either":[{"a":1},"x"]}', None, None, 0),
+        (b'{"someName":"x","deep":' + b"[" * 300 + b"]" * 300 + b"}", "x", None, 0),
+    ],
+)
+def test_a_record_is_read_as_far_as_it_can_be(
+    line: bytes, name: str | None, inner: str | None, several: int
+) -> None:
+    record = read(line)
+    assert record is not None
+    assert record.some_name == name
+    assert (record.inner.a if record.inner else None) == inner
+    assert len(record.several) == several
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b"5", b'{"a":', b"\0\0", b"[" * 100_000, b'"x"'])
+def test_what_is_no_record_is_none(line: bytes) -> None:
+    assert read(line) is None
+
+
+def test_what_is_passed_on_unread_is_text() -> None:
+    record = read('{"inner":{"raw":"\N{GRINNING FACE}"}}'.encode())
+    assert record is not None
+    assert record.inner is not None
+    assert is_text(record.inner.raw)
+    assert not is_text(Raw(b"5"))
+    assert not is_text(Raw())
+
+
+def test_numbers_are_found_however_many_there_are() -> None:
+    uuids = Uuids()
+    for number in range(150_000):
+        uuids.add(f"name {number}", number)
+    assert [uuids.find(f"name {number}") for number in (0, 70_000, 149_999)] == [0, 70_000, 149_999]
+    assert uuids.find("nobody") is None
+    assert uuids.is_recent("name 149999")
+    assert not uuids.is_recent("name 5")
+
+
+@pytest.mark.parametrize(
+    ("written", "at_us"),
+    [
+        ("2025-10-09T00:00:01.123Z", 1_759_968_001_123_000),
+        ("2025-10-09T00:00:59.999Z", 1_759_968_059_999_000),
+        ("2025-10-09T00:00:01.12aZ", None),
+        ("2025-10-09T00:00:0\u0661.123Z", None),
+        ("2025-10-09T02:00:01.123+02:00", 1_759_968_001_123_000),
+        ("2025-10-09T00:00:01", 1_759_968_001_000_000),
+        ("1969-12-31T23:59:59Z", None),
+        ("9999-12-31T23:59:59.999-12:00", None),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_times_are_read_or_are_none(written: str | None, at_us: int | None) -> None:
+    clock = Clock()
+    clock.read("2025-10-09T00:00:30.000Z")
+    assert clock.read(written) == Clock().read(written) == at_us
+
+
+def test_what_no_calendar_has_is_no_time() -> None:
+    teller = Teller("s", Tally(), 5)
+    for at_us in (7, None, -1, LATEST_US + 1):
+        teller.at(at_us)
+        teller.agent("x")
+    assert {entry.at_us for entry in teller.take()} == {7}
+
+
+def test_what_is_said_after_something_else_stands_after_it() -> None:
+    teller = Teller("s", tally := Tally())
+    teller.prompt("p", [text("Go")])
+    for words in ("One", "."):
+        teller.agent(words, "m")
+    teller.call("c", title="C", status="pending")
+    teller.agent("Two", "m")
+    # It does not stand where it is told.
+    teller.called("c", status="completed")
+    teller.agent(".", "m")
+    teller.thought("Hm", "m")
+    teller.agent("Three.", "m")
+    teller.plan([step("Do", "pending")])
+    teller.agent("Four.", "m")
+    teller.agent("Another.", "n")
+    teller.end()
+    (turn,) = fold(teller.take()).turns
+    items = [it.text if isinstance(it, Message) else type(it).__name__ for it in turn.items]
+    assert items == [
+        "Go", "One.", "ToolCall", "Two.", "Hm", "Three.", "Plan", "Four.", "Another.",
+    ]  # fmt: skip
+    assert tally.messages == 6
+
+
+def test_reasons_are_bounded_and_parts_count_once() -> None:
+    notes = Notes()
+    for number in range(100):
+        notes.skip(f"reason {number}" + "x" * 1000)
+    assert len(notes.skipped) == 51
+    assert sum(notes.skipped.values()) == 100
+    assert max(map(len, notes.skipped)) == 80
+    for _ in range(3):
+        notes.anew("part").skip("again")
+    assert notes.skipped["again"] == 1

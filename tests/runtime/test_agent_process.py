@@ -1,0 +1,261 @@
+"""The agent as a child process: how it is started, signalled, ended, and what of it is told."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, is_running
+
+AGENTS = Path(__file__).parents[1] / "agents"
+
+Start = Callable[..., Client]
+
+
+def python(code: str) -> tuple[str, str, str]:
+    return (sys.executable, "-c", code)
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_code_is_the_agents(start: Start, code: int) -> None:
+    client = start(*python(f"import sys; sys.stdin.read(); sys.exit({code})"))
+    assert client.end() == (code, "")
+
+
+def test_an_agent_killed_by_a_signal_ends_as_in_a_shell(start: Start) -> None:
+    client = start(*python("import os; os.kill(os.getpid(), 9)"))
+    assert client.end(hang_up=False) == (128 + 9, "")
+
+
+def test_what_an_agent_writes_to_stderr_is_passed_on_as_it_is(start: Start) -> None:
+    client = start(*python(r"import sys; sys.stderr.write('\x1b[31mred\r\x07')"))
+    assert client.end(hang_up=False) == (0, "\x1b[31mred\r\x07")
+
+
+def test_in_a_terminal_it_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    said = r"import sys; sys.stderr.write('\x1b]0;title\x07\x1b[31mred\r\x9b5n \xe9\n')"
+    ours, theirs = os.openpty()
+    subprocess.run(
+        [*REKINDLE, "run", "--store", tmp_path / "s.db", "--", *python(said)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        check=True,
+        timeout=PATIENCE,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 1000).decode()
+    os.close(ours)
+    assert shown == "red\ufffd \xe9\r\n"
+
+
+def test_what_rekindle_says_of_its_store_is_not_obeyed_either(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31m").touch()
+    done = subprocess.run(
+        [*REKINDLE, "run", "--store", tmp_path / "\x1b[31m" / "s.db", "--", *python("")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stderr.startswith(b"rekindle: not recording: ")
+    assert b"\\x1b[31m" in done.stderr
+    assert b"\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["no-such-agent-anywhere"], 127, "command not found: no-such-agent-anywhere"),
+        (["/no/such/agent"], 127, "command not found: /no/such/agent"),
+        (["/"], 126, "cannot run /"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_told_in_one_line(
+    start: Start, command: list[str], code: int, words: str
+) -> None:
+    exit_code, stderr = start(*command).end()
+    assert exit_code == code
+    assert words in stderr
+    assert stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--"],
+        ["--store", "postgres://x", "--", "true"],
+        ["--log", "/no/such/dir/x", "--", "true"],
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [*REKINDLE, "run", *arguments],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "usage: rekindle run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_may_stand_without_dashes(tmp_path: Path) -> None:
+    client = Client(*REKINDLE, "run", "--store", tmp_path / "s.db", *python("print('hi')"))
+    try:
+        assert client.next_line() == b"hi\n"
+    finally:
+        client.close()
+
+
+def test_the_agents_stderr_reaches_ours(start: Start) -> None:
+    client = start(*python("import sys; sys.stderr.write('careful\\nhalf')"))
+    assert client.end(hang_up=False) == (0, "careful\nhalf")
+
+
+def test_open_requests_are_answered_when_the_agent_dies(start: Start) -> None:
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    turn = client.start(session_id, "crash")
+    error = client.answer(turn)["error"]
+    assert error["code"] == -32603
+    assert error["message"] == "the agent exited with 3 before it answered session/prompt"
+    assert error["data"]["exitCode"] == 3
+    assert "crashed" in error["data"]["stderr"][-1]
+    assert client.end(hang_up=False)[0] == 3
+
+
+def test_only_the_last_words_of_stderr_are_told(start: Start) -> None:
+    code = "import sys; input(); [print(n, file=sys.stderr) for n in range(100)]; sys.exit(1)"
+    client = start(*python(code))
+    error = client.answer(client.request("initialize", {}))["error"]
+    assert error["data"]["stderr"] == [str(number) for number in range(80, 100)]
+
+
+def test_when_the_client_leaves_the_agents_input_ends(start: Start, tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    client = start(*python(f"import sys; sys.stdin.read(); open({str(note)!r}, 'w').write('bye')"))
+    assert client.end() == (0, "")
+    assert note.read_text() == "bye"
+
+
+def test_an_agent_that_does_not_end_is_ended_with_its_children(start: Start) -> None:
+    client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
+    pids = [int(pid) for pid in client.next_line().split()]
+    assert all(map(is_running, pids))
+    assert client.end()[0] == 128 + signal.SIGKILL
+    assert not any(map(is_running, pids))
+
+
+def test_what_an_agent_leaves_running_is_ended(start: Start) -> None:
+    code = (
+        "import os, time\n"
+        "child = os.fork()\n"
+        "if child: print(child, flush=True); os._exit(5)\n"
+        "time.sleep(600)"
+    )
+    client = start(*python(code))
+    child = int(client.next_line())
+    assert client.end(hang_up=False)[0] == 5
+    assert not is_running(child)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_are_passed_on(start: Start, number: signal.Signals) -> None:
+    client = start(sys.executable, AGENTS / "signalled.py")
+    assert client.next_line() == b"ready\n"
+    client.process.send_signal(number)
+    assert client.next_line() == b"got %d\n" % number
+    assert client.end(hang_up=False)[0] == number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_asks_for_the_end_ends_also_an_agent_that_ignores_it(
+    start: Start, number: signal.Signals
+) -> None:
+    client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
+    pids = [int(pid) for pid in client.next_line().split()]
+    client.process.send_signal(number)
+    assert client.end(hang_up=False)[0] == 128 + signal.SIGKILL
+    assert not any(map(is_running, pids))
+
+
+def test_a_client_that_stops_reading_does_not_keep_the_agent(tmp_path: Path) -> None:
+    command = [*REKINDLE, "run", "--store", tmp_path / "s.db", "--grace", "0.1", "--"]
+    flood = python("while True: print('x' * 1000)")
+    process = subprocess.Popen([*command, *flood], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout
+    assert process.stdin
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(PATIENCE) != 0
+    process.stdin.close()
+
+
+def test_a_slow_client_still_gets_everything(tmp_path: Path) -> None:
+    count = 20_000
+    client = Client(
+        *REKINDLE,
+        "run",
+        "--store",
+        tmp_path / "s.db",
+        "--",
+        *python(f"for n in range({count}): print(n, 'x' * 50)"),
+        read=False,
+    )
+    try:
+        # The agent has ended long before all that it wrote is read.
+        assert client.process.stdout
+        lines = client.process.stdout.read().splitlines()
+        assert len(lines) == count
+        assert client.end(hang_up=False)[0] == 0
+    finally:
+        client.close()
+
+
+def test_strictness_refuses_and_tells(start: Start) -> None:
+    client = start(*EXAMPLE_AGENT, options=("--strict",))
+    code, data = client.error("session/new", {"cwd": "relative", "mcpServers": []})
+    assert code == -32600
+    client.call("initialize", {"protocolVersion": 1})
+    code, data = client.error("session/new", {"cwd": "/home/user/private"})
+    assert (code, data["field"]) == (-32602, "mcpServers")
+    exit_code, stderr = client.end()
+    assert exit_code == 0
+    assert "rekindle: refused: session/new: mcpServers must be an array" in stderr
+    assert "private" not in stderr
+
+
+FAULTY = """
+import sys
+from rekindle.proxy.engine import Relay
+receive = Relay.receive
+def faulty(self, side, lines, at_us):
+    if b"boom" in lines:
+        raise RuntimeError("a fault of ours")
+    return receive(self, side, lines, at_us)
+Relay.receive = faulty
+from rekindle.cli.main import main
+sys.exit(main(["run", "--store", sys.argv[1], "--", "cat"]))
+"""
+
+
+def test_a_fault_of_ours_is_told_and_the_lines_are_passed_on(tmp_path: Path) -> None:
+    said = b"one\nboom\n"
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTY, tmp_path / "s.db"],
+        input=said,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, said)
+    assert b"a fault in Rekindle, please report it" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,201 @@
+"""One lifecycle, and every agent: whatever it can or cannot do, the client sees the same."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from client_model_v1 import Editor
+from quirky import AGENTS
+from stdio_client import REKINDLE, Client, Json, is_running, kind, said
+
+QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
+CWD = "/home/user/project"
+OPEN = {"cwd": CWD, "mcpServers": []}
+
+# Those that have forgotten a session once they were killed, or cannot be asked for it.
+FORGETFUL = {
+    *("agentao", "bare-sdk", "deepagents", "renumbering", "amnesia", "one-chunk"),
+    "wrong-session",
+}
+
+Connect = Callable[[], "Desk"]
+
+
+class Desk:
+    """An editor, Rekindle and an agent; all of it can be killed."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.pid_file = folder / "agent.pid"
+        self.pid_file.unlink(missing_ok=True)
+        (folder / "memory").mkdir(exist_ok=True)
+        agent = f'echo $$ > {self.pid_file}; exec "$0" "$@"'
+        command = ("sh", "-c", agent, sys.executable, QUIRKY, name, folder / "memory")
+        self.client = Client(*REKINDLE, "run", "--store", folder / "s.db", "--", *command)
+        self.client.skips_plain_text = name == "banner"
+        self.client.excused = {"craft/drainMidTurnQueue"}
+        params = {"protocolVersion": 1, "clientCapabilities": {}}
+        self.capabilities: Json = self.client.call("initialize", params)["agentCapabilities"]
+        if name == "auth":
+            assert self.client.error("session/new", OPEN)[0] == -32000
+            self.client.call("authenticate", {"methodId": "key"})
+
+    def kill(self) -> None:
+        """Kill everything at once."""
+        agent = int(self.pid_file.read_text())
+        self.client.process.kill()
+        os.kill(agent, signal.SIGKILL)
+        self.client.close()
+        while is_running(agent):
+            pass
+
+    def load(self, session_id: str) -> tuple[Json, list[Json]]:
+        """Return the answer to a load, and what was told before it."""
+        self.client.passed.clear()
+        answer = self.client.call("session/load", {"sessionId": session_id, **OPEN})
+        return answer, self.client.updates(session_id)
+
+    def first_words(self, session_id: str) -> str:
+        """Ask the agent what it remembers."""
+        updates = self.client.prompt(session_id, "what did I say first?")
+        assert not [it for it in updates if kind(it) == "tool_call"], "history came late"
+        return said(updates).removeprefix(HANDED_OVER).rpartition("You said first: ")[2]
+
+    def listed(self, **params: object) -> list[Json]:
+        """Return the list of sessions."""
+        return self.client.call("session/list", params)["sessions"]
+
+
+HANDED_OVER = "[Rekindle: the agent does not remember this session, so it was told the record.]\n\n"
+
+
+@pytest.fixture
+def connect(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Connect]:
+    desks: list[Desk] = []
+
+    def connect() -> Desk:
+        desks.append(Desk(request.getfixturevalue("name"), tmp_path))
+        return desks[-1]
+
+    yield connect
+    for desk in desks:
+        desk.client.close()
+
+
+@pytest.fixture(params=AGENTS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def look(updates: list[Json]) -> list[Json]:
+    """Return what an editor shows, without what only live agents say."""
+    editor = Editor()
+    for update in updates:
+        editor.apply(update)
+    return editor.shown()
+
+
+@pytest.mark.one_of(2)
+@pytest.mark.requirement(8, 9, 13, 14, 15, 16, 17, 18, 19, 20, 22, 27, 28, 29, 39)
+def test_a_session_lives_through_everything(connect: Connect, name: str) -> None:
+    restored = "handover" if name in FORGETFUL else "native"
+
+    # Make one, and prompt.
+    desk = connect()
+    assert desk.capabilities["loadSession"] is True
+    assert {"list", "resume", "close", "delete", "fork"} <= desk.capabilities[
+        "sessionCapabilities"
+    ].keys()
+    session_id = desk.client.call("session/new", OPEN)["sessionId"]
+    live = Editor()
+    for words in ("Hello", "tool"):
+        live.prompt([{"type": "text", "text": words}])
+        for update in desk.client.prompt(session_id, words):
+            if kind(update) != "user_message_chunk":
+                live.apply(update)
+    desk.kill()
+
+    # List.
+    desk = connect()
+    (info,) = desk.listed()
+    assert (info["sessionId"], info["cwd"], info["title"]) == (session_id, CWD, "Hello")
+    assert info["updatedAt"].endswith("+00:00")
+    assert desk.listed(cwd="/elsewhere") == []
+
+    # Load: the whole conversation, once, before the answer. And it remembers.
+    answer, updates = desk.load(session_id)
+    assert answer["_meta"]["rekindle"]["restored"] == restored
+    assert look(updates) == live.shown()
+    assert all(it["_meta"]["rekindle"]["replayed"] for it in updates)
+    assert desk.first_words(session_id) == "Hello"
+    again, same = desk.load(session_id)
+    assert again["_meta"]["rekindle"]["restored"] == "live"
+    ids = [it["messageId"] for it in updates if "messageId" in it]
+    assert [it["messageId"] for it in same if "messageId" in it][: len(ids)] == ids
+    desk.kill()
+
+    # Resume: not a word, and it remembers.
+    desk = connect()
+    desk.client.passed.clear()
+    desk.client.call("session/resume", {"sessionId": session_id, **OPEN})
+    assert [kind(it) for it in desk.client.updates(session_id)] == []
+    assert desk.first_words(session_id) == "Hello"
+
+    # Fork: another session that remembers, and the first is as it was.
+    _, before = desk.load(session_id)
+    fork_id = desk.client.call("session/fork", {"sessionId": session_id, **OPEN})["sessionId"]
+    assert fork_id != session_id
+    assert desk.first_words(fork_id) == "Hello"
+    desk.client.prompt(fork_id, "only in the fork")
+    _, after = desk.load(session_id)
+    assert look(after) == look(before)
+    titles = {it["sessionId"]: it["title"] for it in desk.listed()}
+    assert titles[session_id] == "Hello"
+    assert titles[fork_id].endswith("(fork)") or AGENTS[name].late_title
+
+    # Close: no prompts, but the record stays.
+    assert desk.client.call("session/close", {"sessionId": session_id}) == {}
+    prompt = {"sessionId": session_id, "prompt": []}
+    assert desk.client.error("session/prompt", prompt) == (-32002, {"sessionId": session_id})
+    desk.load(session_id)
+    assert desk.first_words(session_id) == "Hello"
+
+    # Delete: gone at once, and twice is as good as once.
+    for _ in range(2):
+        assert desk.client.call("session/delete", {"sessionId": session_id}) == {}
+        assert session_id not in json.dumps(desk.listed())
+    code, data = desk.client.error("session/load", {"sessionId": session_id, **OPEN})
+    assert (code, data) == (-32002, {"sessionId": session_id})
+    assert fork_id in json.dumps(desk.listed())
+
+
+@pytest.mark.one_of(2)
+@pytest.mark.requirement(39)
+@pytest.mark.usefixtures("name")
+def test_a_session_that_nobody_knows_is_unknown(connect: Connect) -> None:
+    desk = connect()
+    for method in ("load", "resume", "fork"):
+        params = {"sessionId": "nobody", **OPEN}
+        assert desk.client.error(f"session/{method}", params) == (-32002, {"sessionId": "nobody"})
+    assert desk.client.call("session/close", {"sessionId": "nobody"}) == {}
+    assert desk.client.call("session/delete", {"sessionId": "nobody"}) == {}
+
+
+@pytest.mark.one_of(2)
+def test_an_agent_that_dies_is_started_again_and_remembers(connect: Connect, name: str) -> None:
+    desk = connect()
+    session_id = desk.client.call("session/new", OPEN)["sessionId"]
+    desk.client.prompt(session_id, "Hello")
+    error = desk.client.answer(desk.client.start(session_id, "crash"))["error"]
+    assert error["message"] == "the agent exited with 3 before it answered session/prompt"
+    if name == "auth":
+        assert desk.client.error("session/prompt", {"sessionId": session_id, "prompt": []}) == (
+            -32000,
+            None,
+        )
+        desk.client.call("authenticate", {"methodId": "key"})
+    assert desk.first_words(session_id) == "Hello"

@@ -1,0 +1,106 @@
+"""What was imported, as a client has it: listed, loaded, and gone on with by any agent."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from claude_files import CWD, SESSION, ClaudeFile, everything
+from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+
+Start = Callable[..., Client]
+INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
+OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
+
+
+def imports(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*REKINDLE, "import", "--store", store, *words],
+        env={**os.environ, "HOME": str(home), "CLAUDE_CONFIG_DIR": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+
+def connect(start: Start, *agent: str | Path) -> Client:
+    client = start(*(agent or EXAMPLE_AGENT))
+    client.call("initialize", INITIALIZE)
+    return client
+
+
+def test_an_agent_is_handed_what_another_tool_has_on_record(
+    start: Start, store_path: Path, tmp_path: Path
+) -> None:
+    it = ClaudeFile()
+    it.user("My name is Ada.")
+    it.agent("msg_1", {"type": "text", "text": "Hello, Ada."}, "end_turn")
+    it.write(tmp_path)
+    imports(tmp_path, store_path, "claude")
+    client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
+    (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
+    assert listed["sessionId"] == SESSION
+    assert listed["title"] == "My name is Ada."
+    assert listed["_meta"]["rekindle"]["importedFrom"] == "claude"
+    assert listed["_meta"]["rekindle"]["restoresNatively"] is False
+    assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
+    client.passed.clear()
+    client.call("session/load", OPEN)
+    updates = client.updates(SESSION)
+    assert said(updates, "user_message_chunk") == "My name is Ada."
+    assert said(updates) == "Hello, Ada."
+    updates = client.prompt(SESSION, "what did I say first?")
+    assert said(updates).endswith("You said first: My name is Ada.")
+    client.end()
+    # The file has not changed, and what was said here stays.
+    imports(tmp_path, store_path, "claude")
+    client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
+    client.call("session/resume", OPEN)
+    assert "My name is Ada." in client.reply(SESSION, "what did I say first?")
+
+
+def test_all_of_it_is_replayed_as_the_protocol_wants_it(
+    start: Start, store_path: Path, tmp_path: Path
+) -> None:
+    everything().write(tmp_path)
+    imports(tmp_path, store_path, "claude")
+    # The client judges every message by the published schemas.
+    client = connect(start)
+    client.call("session/load", OPEN)
+    updates = client.updates(SESSION)
+    assert {kind(it) for it in updates} >= {
+        "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "plan",
+    }  # fmt: skip
+    calls = {it["toolCallId"]: it for it in updates if kind(it) == "tool_call"}
+    assert calls["toolu_4"]["content"][0]["type"] == "diff"
+    assert calls["toolu_9"]["status"] == "failed"
+    assert [it["messageId"] for it in updates if it.get("messageId") == "msg_10"] == ["msg_10"]
+
+
+def test_what_is_imported_goes_into_a_bundle_and_is_still_known(
+    store_path: Path, tmp_path: Path
+) -> None:
+    everything().write(tmp_path)
+    imports(tmp_path, store_path, "claude")
+    bundle, there = tmp_path / "b.rekindle", tmp_path / "there.db"
+    export = [
+        *REKINDLE,
+        "export",
+        "--store",
+        store_path,
+        "--all",
+        "--format",
+        "bundle",
+        "-o",
+        bundle,
+    ]
+    subprocess.run(export, check=True, timeout=PATIENCE)
+    imports(tmp_path, there, bundle)
+    done = imports(tmp_path, there, "claude")
+    assert done.stdout == b""
+    assert b"1 session: 1 unchanged" in done.stderr
+    show = [*REKINDLE, "list", "--store", there, "--json"]
+    (session,) = json.loads(subprocess.check_output(show, timeout=PATIENCE))
+    assert session["origin"]["tool"] == "claude"
+    assert len(session["origin"]["sha256"]) == 64

@@ -1,0 +1,73 @@
+"""What was imported from Codex, as a client has it: listed, loaded, and gone on with."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from codex_files import CWD, SESSION, CodexFile, thread
+from codex_sessions import legacy, paginated
+from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+
+INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
+
+
+def imports(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*REKINDLE, "import", "codex", "--store", store],
+        env={**os.environ, "HOME": str(home), "CODEX_HOME": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+
+def test_an_agent_is_handed_what_codex_has_on_record(
+    start: Callable[..., Client], store_path: Path, tmp_path: Path
+) -> None:
+    it = CodexFile(mode="paginated")
+    it.begin(1)
+    it.ask("My name is Ada.")
+    it.answer("Hello, Ada.")
+    it.end(1)
+    it.write(tmp_path, is_compressed=True)
+    put_away = CodexFile(thread(9))
+    put_away.turn(1)
+    put_away.write(tmp_path, is_archived=True)
+    for number, file in enumerate((legacy(), paginated()), 2):
+        file.thread_id = thread(number)
+        file.write(tmp_path)
+    assert b"Codex: 4 sessions: 4 new" in imports(tmp_path, store_path).stderr
+    # The client judges every message by the published schemas.
+    client = start(*EXAMPLE_AGENT, "--offer", "none")
+    client.call("initialize", INITIALIZE)
+    listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    assert thread(9) not in {it["sessionId"] for it in listed}
+    about = next(it for it in listed if it["sessionId"] == SESSION)
+    assert about["title"] == "My name is Ada."
+    assert about["_meta"]["rekindle"]["importedFrom"] == "codex"
+    for number in (2, 3):
+        client.call("session/load", {"sessionId": thread(number), "cwd": CWD, "mcpServers": []})
+        assert {kind(it) for it in client.updates(thread(number))} >= {
+            "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "plan",
+        }  # fmt: skip
+    client.call("session/load", {"sessionId": SESSION, "cwd": CWD, "mcpServers": []})
+    assert said(client.updates(SESSION)) == "Hello, Ada."
+    updates = client.prompt(SESSION, "what did I say first?")
+    assert said(updates).endswith("You said first: My name is Ada.")
+    client.end()
+    assert b"Codex: 4 sessions: 4 unchanged" in imports(tmp_path, store_path).stderr
+    # Codex has gone on with it, too.
+    it.turn(2)
+    it.write(tmp_path, is_compressed=True)
+    for done in ("1 kept as a fork, because they went on here, 3 unchanged", "4 unchanged"):
+        assert f"Codex: 4 sessions: {done}".encode() in imports(tmp_path, store_path).stderr
+    client = start(*EXAMPLE_AGENT, "--offer", "none")
+    client.call("initialize", INITIALIZE)
+    client.call("session/load", {"sessionId": SESSION, "cwd": CWD, "mcpServers": []})
+    assert said(client.updates(SESSION)).endswith("You said first: My name is Ada.")
+    listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    (fork,) = [it["sessionId"] for it in listed if it["sessionId"].startswith(f"{SESSION}~")]
+    client.call("session/load", {"sessionId": fork, "cwd": CWD, "mcpServers": []})
+    assert said(client.updates(fork)) == "Hello, Ada.Answer 2"
+    client.end()

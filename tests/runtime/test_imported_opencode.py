@@ -1,0 +1,84 @@
+"""OpenCode's sessions, imported, as a client has them: listed, loaded, and gone on with."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from opencode_files import CWD, SESSION, OpenCode, everything, open_database, said
+from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said as heard
+
+Start = Callable[..., Client]
+OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
+
+
+def imports(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*REKINDLE, "import", "opencode", "--store", store],
+        env={**os.environ, "XDG_DATA_HOME": str(data), "OPENCODE_DB": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+
+def connect(start: Start, *agent: str) -> Client:
+    client = start(*EXAMPLE_AGENT, *agent)
+    client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    return client
+
+
+def test_an_agent_is_handed_what_opencode_has_on_record(
+    start: Start, store_path: Path, tmp_path: Path
+) -> None:
+    it = OpenCode(title="Names")
+    it.user(said("My name is Ada."))
+    it.agent(said("Hello, Ada."))
+    # OpenCode is still running.
+    db = open_database(tmp_path / "opencode" / "opencode.db")
+    it.into(db)
+    assert b"1 session: 1 new" in imports(tmp_path, store_path).stderr
+    client = connect(start, "--offer", "none")
+    (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
+    assert (listed["sessionId"], listed["title"]) == (SESSION, "Names")
+    assert listed["_meta"]["rekindle"]["importedFrom"] == "opencode"
+    client.passed.clear()
+    client.call("session/load", OPEN)
+    updates = client.updates(SESSION)
+    assert heard(updates, "user_message_chunk") == "My name is Ada."
+    assert heard(updates) == "Hello, Ada."
+    updates = client.prompt(SESSION, "what did I say first?")
+    assert heard(updates).endswith("You said first: My name is Ada.")
+    client.end()
+    assert b"1 session: 1 unchanged" in imports(tmp_path, store_path).stderr
+    # OpenCode has gone on with it, too.
+    it.turn(2)
+    it.into(db)
+    for done in (b"1 kept as a fork, because they went on here", b"1 unchanged"):
+        assert b"OpenCode: 1 session: %b\n" % done in imports(tmp_path, store_path).stderr
+    client = connect(start, "--offer", "none")
+    listed = client.call("session/list", {"cwd": CWD})["sessions"]
+    (fork,) = [it["sessionId"] for it in listed if it["sessionId"] != SESSION]
+    client.call("session/load", {**OPEN, "sessionId": fork})
+    assert heard(client.updates(fork)) == "Hello, Ada.Answer 2"
+    client.call("session/load", OPEN)
+    assert heard(client.updates(SESSION)).endswith("You said first: My name is Ada.")
+    client.end()
+    db.close()
+
+
+def test_all_of_it_is_replayed_as_the_protocol_wants_it(
+    start: Start, store_path: Path, tmp_path: Path
+) -> None:
+    everything().to_database(tmp_path / "opencode" / "opencode.db")
+    imports(tmp_path, store_path)
+    # The client judges every message by the published schemas.
+    client = connect(start)
+    client.call("session/load", OPEN)
+    updates = client.updates(SESSION)
+    assert {kind(it) for it in updates} >= {
+        "user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "plan",
+    }  # fmt: skip
+    calls = {it["toolCallId"]: it for it in updates if kind(it) == "tool_call"}
+    assert calls["call_edit"]["content"][0]["type"] == "diff"
+    assert calls["failed_edit"]["status"] == "failed"

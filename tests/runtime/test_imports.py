@@ -1,0 +1,156 @@
+"""What `rekindle run` imports, and when: its start is what an editor waits for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from stdio_client import PATIENCE
+
+OURS_BEFORE_THE_AGENT_STARTS = {
+    "rekindle",
+    "rekindle.cli",
+    "rekindle.cli.commands",
+    "rekindle.cli.main",
+    "rekindle.process",
+    "rekindle.cli.arguments",
+    "rekindle.cli.commands.run",
+    "rekindle.errors",
+    "rekindle.runtime",
+    "rekindle.runtime.agent_process",
+    "rekindle.process.orphan_guard",
+    "rekindle.runtime.log",
+    "rekindle.process.deadline",
+    "rekindle.process.group",
+    "rekindle.runtime.signals",
+    "rekindle.store",
+    "rekindle.store.address",
+}
+OURS_AFTER = {
+    "rekindle.proxy.handlers",
+    "rekindle.text",
+    "rekindle.text.redact",
+    "rekindle.transcript",
+    "rekindle.runtime.transports",
+    "rekindle.store.sqlite",
+    "rekindle.proxy",
+    "rekindle.proxy.handlers.adopt",
+    "rekindle.acp.capabilities",
+    "rekindle.proxy.handlers.lease",
+    "rekindle.proxy.handlers.close",
+    "rekindle.proxy.flow_scheduler",
+    "rekindle.proxy.connection_state",
+    "rekindle.transcript.replay_cursor",
+    "rekindle.proxy.context",
+    "rekindle.proxy.translation",
+    "rekindle.acp.prompt_echo",
+    "rekindle.proxy.agent_exit",
+    "rekindle.proxy.flow",
+    "rekindle.proxy.handlers.fork",
+    "rekindle.proxy.agent_messages",
+    "rekindle.proxy.client_messages",
+    "rekindle.transcript.handover",
+    "rekindle.transcript.model",
+    "rekindle.proxy.handlers.registry",
+    "rekindle.proxy.handlers.list",
+    "rekindle.text.redact.commands",
+    "rekindle.proxy.handlers.initialize",
+    "rekindle.proxy.handlers.open",
+    "rekindle.proxy.validation",
+    "rekindle.proxy.handlers.prompt",
+    "rekindle.proxy.journal",
+    "rekindle.proxy.engine",
+    "rekindle.transcript.replay_v1",
+    "rekindle.transcript.replay_v2",
+    "rekindle.proxy.open_requests",
+    "rekindle.proxy.handlers.agent_start",
+    "rekindle.proxy.handlers.restore",
+    "rekindle.text.sanitize",
+    "rekindle.proxy.live_session",
+    "rekindle.proxy.step",
+    "rekindle.proxy.chunk_fast_path",
+    "rekindle.transcript.terminals",
+    "rekindle.acp.text_chunk",
+    "rekindle.proxy.strict",
+    "rekindle.text.times",
+    "rekindle.transcript.titles",
+    "rekindle.transcript.reducer",
+    "rekindle.acp.translate",
+    "rekindle.acp.translate.content_blocks",
+    "rekindle.acp.translate.commands",
+    "rekindle.acp.translate.diff",
+    "rekindle.acp.translate.endings",
+    "rekindle.acp.translate.initialize",
+    "rekindle.acp.translate.live_tool_calls",
+    "rekindle.acp.translate.live_v1",
+    "rekindle.acp.translate.live_v2",
+    "rekindle.acp.translate.config",
+    "rekindle.acp.translate.permissions",
+    "rekindle.acp.translate.plans",
+    "rekindle.acp.translate.servers",
+    "rekindle.acp.translate.tool_calls",
+    "rekindle.proxy.opening_entries",
+    "rekindle.model",
+    "rekindle.runtime.query_handler",
+    "rekindle.runtime.write_buffer",
+    "rekindle.runtime.clock",
+    "rekindle.runtime.agent_connection",
+    "rekindle.runtime.recorder",
+    "rekindle.runtime.driver",
+    "rekindle.runtime.transports.stdio",
+    "rekindle.store.base",
+    "rekindle.store.sqlite.filelock",
+    "rekindle.store.forking",
+    "rekindle.store.sqlite.leases",
+    "rekindle.store.sqlite.schema",
+    "rekindle.store.sqlite.connection",
+    "rekindle.store.sqlite.codec",
+    "rekindle.store.sqlite.store",
+    "rekindle.store.sqlite.sql",
+    "rekindle.store.sqlite.maintenance",
+    "rekindle.store.sqlite.wal",
+    "rekindle.store.weeks",
+    "rekindle.store.sqlite.file_identity",
+    "rekindle.store.sqlite.writer",
+    "rekindle.acp",
+    "rekindle.acp.jsonrpc",
+    "rekindle.acp.framing",
+    "rekindle.acp.methods",
+    "rekindle.acp.rewrite",
+}
+OTHERS_AFTER = {"apsw", "msgspec"}
+TAKEN_BY_MSGSPEC_WHERE_INSTALLED = {"typing_extensions"}
+NEVER = {"asyncio", "logging", "sqlite3", "rich", "http", "email", "socket", "ssl", "platformdirs"}
+
+# Tells the modules present when the agent is started, and those at the end.
+PROBE = """
+import json, subprocess, sys
+present = set(sys.modules)
+start = subprocess.Popen.__init__
+at_start = []
+def spying(self, *args, **options):
+    at_start.extend(set(sys.modules) - present)
+    start(self, *args, **options)
+subprocess.Popen.__init__ = spying
+from rekindle.cli.main import main
+main(["run", "--store", sys.argv[1], "--", sys.executable, "-c", ""])
+json.dump([at_start, list(set(sys.modules) - present)], sys.stderr)
+"""
+
+
+def test_the_run_path_imports_this_and_no_more(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, tmp_path / "s.db"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    before, after = (set(names) for names in json.loads(done.stderr))
+    assert {name for name in before if name.startswith("rekindle")} == OURS_BEFORE_THE_AGENT_STARTS
+    assert {name for name in after - before if name.startswith("rekindle")} == OURS_AFTER
+    packages = {name.partition(".")[0] for name in after}
+    others = packages - sys.stdlib_module_names - TAKEN_BY_MSGSPEC_WHERE_INSTALLED - {"rekindle"}
+    assert others == OTHERS_AFTER
+    assert not before & OTHERS_AFTER
+    assert not after & NEVER

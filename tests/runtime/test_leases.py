@@ -1,0 +1,73 @@
+"""One session, two clients: real processes that share a store."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from stdio_client import EXAMPLE_AGENT, NEW, Client, is_running
+
+Start = Callable[..., Client]
+
+
+def connect(start: Start, *options: str | Path) -> Client:
+    client = start(*EXAMPLE_AGENT, options=options)
+    client.call("initialize", {"protocolVersion": 1})
+    return client
+
+
+def test_a_session_that_another_process_drives_is_refused_and_can_be_forked(start: Start) -> None:
+    one, other = connect(start), connect(start)
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    opening = NEW | {"sessionId": session_id}
+    for method in ("session/load", "session/resume"):
+        error = other.answer(other.request(method, opening))["error"]
+        assert f"in use by process {one.process.pid} on " in error["message"]
+        assert "fork" in error["message"]
+        assert error["data"]["pid"] == one.process.pid
+    fork_id = other.call("session/fork", opening)["sessionId"]
+    assert other.reply(fork_id, "what did I say first?").endswith("You said first: Hello")
+    assert one.reply(session_id, "what did I say first?") == "You said first: Hello"
+
+
+def test_a_dead_holder_holds_nothing(start: Start) -> None:
+    one = connect(start)
+    session_id = one.new()
+    one.process.kill()
+    one.process.wait()
+    other = connect(start)
+    other.call("session/load", NEW | {"sessionId": session_id})
+    assert other.reply(session_id, "Hello").startswith("You said: Hello")
+
+
+def test_a_closed_session_is_free_and_so_is_one_whose_client_has_left(start: Start) -> None:
+    one, other = connect(start), connect(start)
+    closed, left = one.new(), one.new()
+    one.call("session/close", {"sessionId": closed})
+    other.call("session/resume", NEW | {"sessionId": closed})
+    one.end()
+    assert not is_running(one.process.pid)
+    other.call("session/resume", NEW | {"sessionId": left})
+
+
+def test_a_session_can_be_taken_over_and_is_then_lost_to_the_other(start: Start) -> None:
+    one = connect(start)
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    other = connect(start, "--takeover")
+    other.call("session/load", NEW | {"sessionId": session_id})
+    prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": "Mine!"}]}
+    error = one.answer(one.request("session/prompt", prompt))["error"]
+    assert f"in use by process {other.process.pid} on " in error["message"]
+    assert other.reply(session_id, "what did I say first?").endswith("You said first: Hello")
+
+
+def test_a_link_to_a_store_is_that_store(start: Start, store_path: Path) -> None:
+    link = store_path.with_name("elsewhere") / "link.db"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(store_path)
+    one, other = connect(start), connect(start, "--store", link)
+    session_id = one.new()
+    one.prompt(session_id, "Hello")
+    request = other.request("session/load", NEW | {"sessionId": session_id})
+    assert "in use by process" in other.answer(request)["error"]["message"]
+    assert list(link.parent.iterdir()) == [link]

@@ -1,0 +1,24 @@
+"""What is said beside the protocol."""
+
+import time
+from threading import Thread
+
+import pytest
+
+from rekindle.runtime.log import Log
+from stdio_client import PATIENCE
+
+
+def test_what_is_told_just_when_all_before_it_is_told_is_told_too(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Log() as log:
+        log.tell("one")
+        told, deadline = "", time.monotonic() + PATIENCE
+        while not told and time.monotonic() < deadline:
+            told = capfd.readouterr().err
+        assert told == "rekindle: one\n"
+        # A thread that is about to end still seems to be there.
+        monkeypatch.setattr(Thread, "is_alive", lambda _: True)
+        log.tell("two")
+    assert capfd.readouterr().err == "rekindle: two\n"

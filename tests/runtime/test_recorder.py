@@ -1,0 +1,324 @@
+"""A failing store never stops a conversation, and what it could not take is told."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rekindle.errors import SessionNotFound, StoreUnavailable
+from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch
+from rekindle.runtime import recorder as module, write_buffer
+from rekindle.runtime.log import Log
+from rekindle.runtime.recorder import Recorder
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transfer import rescue
+from stdio_client import EXAMPLE_AGENT, Client
+
+Start = Callable[..., Client]
+
+
+class Heard(Log):
+    """A log that remembers what the user was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def tell(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
+        self.told.append(text)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    return folder / "s.db"
+
+
+@pytest.fixture
+def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """Make a recorder that tries again at once."""
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
+    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 40)
+    made = Recorder(lambda: SqliteStore(path, patience=0.05), heard)
+    yield made
+    made.close()
+
+
+def said(*lines: bytes) -> list[Stretch]:
+    return [
+        Stretch(
+            session_id="s",
+            side=Side.AGENT,
+            kind=Kind.UPDATE,
+            at_us=1,
+            data=b"\n".join(lines),
+            count=len(lines),
+        )
+    ]
+
+
+def recorded(path: Path) -> list[tuple[Kind, bytes]]:
+    with SqliteStore(path) as store:
+        return [(entry.kind, entry.line) for entry in store.read("s")]
+
+
+def lock(path: Path) -> apsw.Connection:
+    # Not with Python's own SQLite: two of them in one process undo each other's locks.
+    other = apsw.Connection(str(path))
+    other.set_busy_timeout(5000)
+    other.execute("begin exclusive")
+    return other
+
+
+def test_what_a_locked_store_could_not_take_is_written_later(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    recorder.record(said(b"1"), sync=False)
+    other = lock(path)
+    recorder.record(said(b"2"), sync=False)
+    recorder.record(said(b"3"), sync=True)
+    other.close()
+    recorder.record(said(b"4"), sync=False)
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+    assert len(heard.told) == 2
+    assert "is locked by another process" in heard.told[0]
+    assert heard.told[1] == "recording again"
+
+
+def test_what_does_not_fit_into_memory_is_marked_as_a_gap(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    recorder.record(said(b"1"), sync=False)
+    other = lock(path)
+    recorder.record(said(b"2" * 60), sync=False)
+    recorder.record(said(b"3" * 60, b"4"), sync=False)
+    other.close()
+    recorder.record(said(b"5"), sync=False)
+    assert recorded(path) == [
+        (Kind.UPDATE, b"1"),
+        (Kind.UPDATE, b"2" * 60),
+        (Kind.GAP, b'{"lostEntries":2}'),
+        (Kind.UPDATE, b"5"),
+    ]
+    assert heard.told[1] == "recording again; 2 entries were lost and are marked as a gap"
+
+
+def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) -> None:
+    path.mkdir()
+    recorder = Recorder(lambda: SqliteStore(path), heard)
+    recorder.record(said(b"1"), sync=True)
+    with pytest.raises(StoreUnavailable, match="does not work"):
+        recorder.ask(lambda store: store.session("s"))
+    path.rmdir()
+    recorder.catch_up()
+    recorder.close()
+    assert recorded(path) == [(Kind.UPDATE, b"1")]
+
+
+def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> None:
+    path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
+    recorder = Recorder(lambda: SqliteStore(path), heard)
+    recorder.record(said(b"1", b"2"), sync=True)
+    recorder.close()
+    assert "is damaged" in heard.told[0]
+    assert heard.told[1:] == ["2 entries could not be recorded and are lost"]
+
+
+def test_a_recorder_can_be_asked(recorder: Recorder) -> None:
+    recorder.record(said(b"1"), sync=False)
+    assert recorder.ask(lambda store: store.session("s")).last_seq == 1
+    with pytest.raises(SessionNotFound):
+        recorder.ask(lambda store: store.session("t"))
+
+
+def test_nothing_to_record_is_nothing_to_do(recorder: Recorder, heard: Heard) -> None:
+    recorder.record([], sync=True)
+    assert heard.told == []
+
+
+@pytest.mark.parametrize("damage", ["folder", "garbage", "newer"])
+def test_the_conversation_goes_on_without_a_store(
+    start: Start, store_path: Path, damage: str
+) -> None:
+    store_path.parent.mkdir()
+    if damage == "folder":
+        store_path.mkdir()
+    elif damage == "garbage":
+        store_path.write_bytes(b"garbage" * 1000)
+    else:
+        with closing(apsw.Connection(str(store_path))) as db:
+            db.execute("pragma user_version = 9999")
+    client = start(*EXAMPLE_AGENT)
+    assert client.reply(client.new(), "hello").startswith("You said: hello")
+    code, stderr = client.end()
+    assert code == 0
+    assert stderr.count("rekindle: not recording:") == 1
+    assert f"entries wait in {store_path}.pending-" in stderr
+    assert "Traceback" not in stderr
+
+
+def test_a_store_locked_by_another_process_delays_but_loses_nothing(
+    start: Start, store_path: Path
+) -> None:
+    client = start(*EXAMPLE_AGENT)
+    session_id = client.new()
+    other = lock(store_path)
+    client.prompt(session_id, "hello")
+    other.close()
+    code, stderr = client.end()
+    assert code == 0
+    assert "not recording" in stderr
+    assert "recording again" in stderr
+    with SqliteStore(store_path) as store:
+        (session,) = store.sessions(Page())
+        assert [e.seq for e in store.read(session_id)] == list(range(1, session.last_seq + 1))
+        assert session.turns == 1
+
+
+def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    poison = Opened(session_id="\ud800", at_us=1)
+    recorder.record([*said(b"1"), poison], sync=False)
+    recorder.record(said(b"2"), sync=False)
+    recorder.record(said(b"3"), sync=False)
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3"]
+    assert "one entry cannot be recorded" in heard.told
+    assert "recording again" in heard.told
+
+
+def test_sessions_stay_claimed_while_the_store_does_not_work(
+    recorder: Recorder, path: Path, heard: Heard
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    other = lock(path)
+    recorder.record(said(b"1"), sync=True)
+    recorder.record(said(b"2"), sync=True)
+    other.close()
+    assert heard.told
+    with SqliteStore(path) as elsewhere:
+        assert elsewhere.holder("s") == holder
+        recorder.record(said(b"3"), sync=True)
+        assert "recording again" in heard.told[-1]
+        assert elsewhere.holder("s") == holder
+        recorder.close()
+        assert elsewhere.holder("s") is None
+
+
+def _delete(path: Path) -> None:
+    for file in path.parent.iterdir():
+        if file.is_file():
+            file.unlink()
+
+
+def _delete_only_the_file(path: Path) -> None:
+    path.unlink()
+
+
+def _delete_the_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("remove", [_delete, _delete_only_the_file, _delete_the_folder])
+def test_what_is_in_use_is_saved_when_the_store_is_deleted(
+    recorder: Recorder, path: Path, heard: Heard, remove: Callable[[Path], None]
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.record([Opened(session_id="other", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.record(said(b"1"), sync=True)
+    remove(path)
+    recorder.record(said(b"2"), sync=False)
+    recorder.record(said(b"3"), sync=True)
+    recorder.record(said(b"4"), sync=True)
+    assert "was removed or replaced" in heard.told[0]
+    assert heard.told[1] == "recording again"
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+    with SqliteStore(path) as elsewhere:
+        assert elsewhere.session("s").cwd == "/p"
+        assert elsewhere.holder("s") == holder
+        assert [session.id for session in elsewhere.sessions(Page())] == ["s"]
+        recorder.close()
+        assert elsewhere.holder("s") is None
+
+
+def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
+    recorder: Recorder, path: Path
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    _delete(path)
+    recorder.record(said(b"1"), sync=False)
+    recorder.close()
+    assert [line for _, line in recorded(path)] == [b"1"]
+
+
+def test_an_older_copy_in_the_place_of_the_store_is_extended(
+    recorder: Recorder, path: Path, tmp_path: Path
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.record(said(b"1"), sync=True)
+    older = tmp_path / "older.db"
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("vacuum into ?", (str(older),))
+    recorder.record(said(b"2"), sync=True)
+    # The log of the one before stays behind, as it does when somebody moves a file.
+    older.replace(path)
+    recorder.record(said(b"3"), sync=True)
+    recorder.record(said(b"4"), sync=True)
+    recorder.close()
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_what_could_not_be_saved_at_once_is_saved_later(
+    recorder: Recorder, path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.record(said(b"1"), sync=True)
+    _delete(path)
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rescue, "rescue", fail)
+        recorder.record(said(b"2"), sync=True)
+        recorder.record(said(b"3"), sync=True)
+    assert "recording again" not in heard.told
+    recorder.record(said(b"4"), sync=True)
+    assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_what_is_due_is_purged_a_part_at_a_time(
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PURGED_AT_ONCE", 2)
+    with SqliteStore(path) as store:
+        for number in range(3):
+            name = f"s{number}"
+            store.write([Opened(session_id=name, at_us=1, cwd="/p")])
+            store.write([Deleted(session_id=name, at_us=number)])
+        now_us = module.KEPT_DELETED_US + 10
+        assert not recorder.tidy(now_us)
+        assert store.deleted(now_us) == ["s2"]
+        assert recorder.tidy(now_us)
+        assert store.deleted(now_us) == []

@@ -1,0 +1,110 @@
+"""Power that fails: what was synced is there, in order, and the store is sound."""
+
+import random
+import tempfile
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from lossy_disk import File, lay_down, losing_disk
+from rekindle.errors import SessionNotFound
+from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.store.sqlite import connection
+from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.store import SqliteStore
+from test_selection import some
+
+Write = tuple[int, int, bool, bool]
+WRITES = st.lists(
+    st.tuples(st.integers(1, 30), st.sampled_from([10, 500, 6000]), st.booleans(), st.booleans()),
+    min_size=1,
+    max_size=12,
+)
+"""How many lines, how long each is, whether it is to stay, and whether it is imported."""
+
+
+class Failure:
+    """What the disk has, and what was promised, at the moment when power fails."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, File] = {}
+        self.promised = 0
+
+
+def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, int]:
+    """Write, and return how it is at a moment, and how many moments there are."""
+    failure, written, promised = Failure(), 0, 0
+
+    def look(at: int) -> None:
+        if at == moment:
+            failure.files, failure.promised = disk.snapshot(), promised
+
+    with losing_disk() as disk, pytest.MonkeyPatch.context() as patch:
+        # Checkpoints are what is hardest, so there should be some.
+        patch.setattr(connection, "_PAGES_A_CHECKPOINT", 8)
+        disk.before_each = look
+        with SqliteStore(path) as store:
+            store.write([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
+            for count, length, sync, is_imported in writes:
+                changes = [said(range(written, written + count), length)]
+                if is_imported:
+                    assert store.extend("s", written, changes, sync=sync)
+                else:
+                    store.write(changes, sync=sync)
+                written += count
+                promised = written if sync else promised
+        moments = disk.told
+    return failure, moments
+
+
+def said(numbers: range, length: int) -> Stretch:
+    data = b"\n".join(b"%d %s" % (number, b"x" * length) for number in numbers)
+    return Stretch(
+        session_id="s",
+        side=Side.AGENT,
+        kind=Kind.UPDATE,
+        at_us=1,
+        data=data,
+        count=len(numbers),
+    )
+
+
+def numbers_in(path: Path) -> list[int]:
+    with SqliteStore(path) as store:
+        try:
+            return [int(entry.line.split()[0]) for entry in store.read("s")]
+        except SessionNotFound:
+            return []
+
+
+@settings(max_examples=some(150), deadline=None)
+@given(writes=WRITES, part=st.floats(0, 1), seed=st.integers(0, 10**6))
+def test_what_was_synced_outlives_a_loss_of_power(
+    writes: list[Write], part: float, seed: int
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        (first := Path(name) / "first").mkdir()
+        (second := Path(name) / "second").mkdir()
+        _, moments = write_all(first / "s.db", writes, -1)
+        failure, _ = write_all(second / "s.db", writes, round(part * (moments - 1)))
+        after = Path(name) / "after"
+        lay_down(failure.files, after, random.Random(seed))  # noqa: S311 - a seed that is given
+        found = numbers_in(after / "s.db")
+        assert found == list(range(len(found)))
+        assert len(found) >= failure.promised
+        with Examination(after / "s.db") as store:
+            assert store.complaints(full=True) + store.unreadable_entries() == []
+
+
+def test_the_disk_loses_what_was_not_synced(tmp_path: Path) -> None:
+    """What the property relies on: without a sync, all that was written can be gone."""
+    with losing_disk() as disk:
+        db = apsw.Connection(str(tmp_path / "x.db"))
+        db.execute("pragma synchronous = off; create table t (x); insert into t values (1)")
+        db.close()
+        files = disk.snapshot()
+    kept = {files["x.db"].after_a_failure(random.Random(seed)) for seed in range(20)}  # noqa: S311
+    assert b"" in kept
+    assert (tmp_path / "x.db").read_bytes() in kept

@@ -1,0 +1,345 @@
+"""A damaged store is set aside as it is; what is no damaged store of ours is left alone."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from threading import Event, Thread
+
+import apsw
+import pytest
+
+from rekindle.errors import StoreDamaged, StoreUnavailable
+from rekindle.store.address import open_store
+from rekindle.store.sqlite import connection, quarantine
+from rekindle.store.sqlite.connection import lock_path, made_path, report_path, waiting
+from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.quarantine import Report, is_damaged, reports, salvage
+from rekindle.store.sqlite.store import SqliteStore
+from stdio_client import PATIENCE
+from store_damage import ALL, Files, chunks, files_beside, fill
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers() -> Iterator[None]:
+    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0  # noqa: PTH208
+    yield
+    if before:
+        assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+def damaged(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+    with path.open("r+b") as file:
+        file.write(b"\xff" * 100)
+    return path
+
+
+def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine.time, "strftime", lambda *_: "20260102T030405Z")
+    asides: list[Files] = []
+    for _ in range(3):
+        path = damaged(tmp_path)
+        path.chmod(0o644)
+        asides.append({"": path.read_bytes()})
+        assert salvage(path)
+    names = [f"s.db.damaged-20260102T030405Z{end}" for end in ("", "-2", "-3")]
+    assert [Path(it.path).name for it in reports(path)] == names
+    for name, files in zip(names, asides, strict=True):
+        assert files_beside(tmp_path / name) == files
+        for file in (tmp_path / name, tmp_path / f"{name}.json"):
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [it.at_us for it in reports(path)] == [1_767_323_045_000_000] * 3
+    (tmp_path / names[0]).unlink()
+    assert len(reports(path)) == 3
+
+
+def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
+    letter, theirs, ours = tmp_path / "letter", tmp_path / "theirs.db", tmp_path / "s.db"
+    letter.write_bytes(b"Dear all, " * 1000)
+    with closing(apsw.Connection(str(theirs))) as db:
+        db.execute("create table precious (x)")
+        db.execute("insert into precious values (1)")
+    with SqliteStore(ours) as store:
+        fill(store, range(3))
+    before = {it.name: it.read_bytes() for it in (letter, theirs, ours)}
+    assert [salvage(it) for it in (letter, theirs, ours, tmp_path / "none.db")] == [None] * 4
+    assert {it.name: it.read_bytes() for it in (letter, theirs, ours)} == before
+    assert not [it.name for it in tmp_path.iterdir() if ".damaged-" in it.name]
+
+
+def test_a_newer_store_and_one_that_is_busy_are_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+        store._query("create table later (x)")  # noqa: SLF001
+        store._query("pragma user_version = 9999")  # noqa: SLF001
+    before = path.read_bytes()
+    with Examination(path) as examined:
+        assert examined.schema() == 9999
+    assert salvage(path) is None
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("locking_mode", "exclusive")
+        db.execute("begin exclusive")
+        with pytest.raises(StoreUnavailable, match="is locked"):
+            salvage(path)
+    assert path.read_bytes() == before
+
+
+def test_who_is_killed_while_saving_leaves_it_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(quarantine.Salvager, "settle", die)
+        with pytest.raises(KeyboardInterrupt):
+            salvage(path)
+    assert not path.exists()
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="is not saved yet"):
+            open_store(path, create=create)
+    assert not path.exists()
+    report = salvage(path)
+    assert report
+    assert report.sessions_saved == 3
+    open_store(path).close()
+    assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
+
+
+def test_what_was_saved_is_known_whenever_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    write = quarantine._write  # noqa: SLF001
+
+    def see(file: Path, data: bytes) -> None:
+        assert not path.is_file()
+        write(file, data)
+
+    monkeypatch.setattr(quarantine, "_write", see)
+    report = salvage(path)
+    assert report
+    # Killed before the new store was renamed; only its name makes it one.
+    path.rename(made_path(path))
+    with pytest.raises(StoreDamaged, match="is not saved yet"):
+        open_store(path)
+    assert salvage(path) == report
+    # Killed thereafter.
+    assert reports(path) == [report]
+    assert not made_path(path).exists()
+    # And when one failed to rename it, it is not done.
+    path.rename(tmp_path / "away")
+    path.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        quarantine._save(path, Path(report.path), print)  # noqa: SLF001
+    path.rmdir()
+    assert waiting(path) == Path(report.path)
+    assert salvage(path) == report
+
+
+def test_what_waits_is_what_was_set_aside_last_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for stamp in ("20260102T030405Z", "20250102T030405Z"):
+        path = damaged(tmp_path)
+        monkeypatch.setattr(quarantine.time, "strftime", lambda *_, it=stamp: it)
+        report = salvage(path, is_sure=True)
+        assert report
+        report_path(Path(report.path)).unlink()
+    path.unlink()
+    assert waiting(path) == tmp_path / "s.db.damaged-20250102T030405Z"
+
+
+def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
+        fill(store, range(3))
+        # As one does that is killed before it has renamed the log as well.
+        quarantine._set_aside(path, lock)  # noqa: SLF001
+        with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+            store.write([chunks("ses_1", 1, 1)], sync=True)
+        report = salvage(path)
+    assert report
+    assert (report.sessions_saved, report.entries_saved) == (3, 15)
+
+
+def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    saved: list[Report | None] = []
+    lock_it = quarantine._locked  # noqa: SLF001
+
+    def be_late(path: Path) -> AbstractContextManager[FileLock]:
+        monkeypatch.setattr(quarantine, "_locked", lock_it)
+        saved.append(salvage(path, is_sure=True))
+        return lock_it(path)
+
+    monkeypatch.setattr(quarantine, "_locked", be_late)
+    assert salvage(path, is_sure=True) == saved[0] == reports(path)[0]
+    assert len(reports(path)) == 1
+
+
+def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    has_begun, may_go_on = Event(), Event()
+    came: list[Report | None] = []
+
+    def hold_up(_: float) -> None:
+        has_begun.set()
+        assert may_go_on.wait(PATIENCE)
+
+    one = Thread(target=lambda: came.append(salvage(path, tick=hold_up)))
+    other = Thread(target=lambda: came.append(salvage(path)))
+    one.start()
+    assert has_begun.wait(PATIENCE)
+    other.start()
+    other.join(0.2)
+    assert other.is_alive()
+    may_go_on.set()
+    for thread in (one, other):
+        thread.join(PATIENCE)
+    assert came[0] == came[1] == reports(path)[0]
+    assert len(reports(path)) == 1
+
+
+def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = damaged(tmp_path)
+    is_looking, may_go_on = Event(), Event()
+    came: list[Report | None] = []
+
+    def look(_: Path) -> bool:
+        is_looking.set()
+        return may_go_on.wait(PATIENCE)
+
+    monkeypatch.setattr(quarantine, "is_damaged", look)
+    one = Thread(target=lambda: came.append(salvage(path)))
+    one.start()
+    assert is_looking.wait(PATIENCE)
+    with closing(FileLock(lock_path(path))) as lock:
+        assert lock.acquire(0)
+        # Another has seen it sooner.
+        other = quarantine._save(path, quarantine._set_aside(path, lock), print)  # noqa: SLF001
+        may_go_on.set()
+    one.join(PATIENCE)
+    assert came == [other] == reports(path)
+
+
+def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    report = salvage(path)
+    assert report
+    assert quarantine.in_words(report).endswith(
+        ": 3 sessions and 15 entries were saved, and nothing is known to be lost"
+    )
+    report_path(Path(report.path)).write_bytes(b"nonsense")
+    (known,) = reports(path)
+    assert quarantine.in_words(known).endswith("; what was saved of it is not known")
+
+
+def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = damaged(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    with monkeypatch.context() as patch:
+        Path(f"{path}-wal").write_bytes(bytes(1000))
+        free = path.stat().st_size + 999
+        patch.setattr(quarantine.shutil, "disk_usage", lambda _: usage._replace(free=free))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="no room"):
+                salvage(path)
+    assert salvage(path)
+
+
+def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+        report = salvage(path, is_sure=True)
+        assert report
+        aside = files_beside(Path(report.path))
+        for sync in (True, False):
+            with pytest.raises(StoreUnavailable, match="was removed or replaced"):
+                store.write([chunks("ses_1", 1, 1)], sync=sync)
+        assert [it.id for it in store.sessions(ALL)]
+    assert files_beside(Path(report.path)) == aside
+    with SqliteStore(path) as new:
+        assert len(new.sessions(ALL)) == 3
+        new.write([chunks("ses_1", 1, 1)])
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: bool) -> None:
+    path, log = tmp_path / "s.db", tmp_path / "s.db-wal"
+    with SqliteStore(path) as store:
+        fill(store, range(3))
+        content = log.read_bytes()
+    os.truncate(path, 0)
+    if with_log:
+        log.write_bytes(content)
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="the file is empty, and was not"):
+            open_store(path, create=create)
+    assert log.exists() == with_log
+    report = salvage(path)
+    assert report
+    assert (report.sessions_saved, report.entries_saved) == ((3, 15) if with_log else (0, 0))
+    assert quarantine.in_words(report).endswith("nothing in it could be read") != with_log
+    open_store(path).close()
+
+
+def test_a_store_that_is_being_made_or_was_removed_was_not_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.touch()
+    lock_path(path).touch()
+    for _ in range(2):
+        # As one leaves it who is killed, and one who makes it now.
+        SqliteStore(path).close()
+        path.unlink()
+    SqliteStore(path).close()
+    path.unlink()
+    connection._mark_as_made(path, is_made=False)  # noqa: SLF001
+    path.touch()
+    with SqliteStore(path, create=False) as store:
+        assert store.sessions(ALL) == []
+
+
+def test_a_note_leaves_the_mark_as_it_is(tmp_path: Path) -> None:
+    path = damaged(tmp_path)
+    assert salvage(path)
+    os.truncate(path, 0)
+    assert salvage(path)
+    assert len(reports(path)) == 2
+
+
+def test_what_was_copied_into_an_open_store_is_damage_and_saved_when_it_shows(
+    tmp_path: Path,
+) -> None:
+    path, backup = tmp_path / "s.db", tmp_path / "backup"
+    with SqliteStore(path) as store:
+        fill(store, range(13))
+    shutil.copy(path, backup)
+    with SqliteStore(path) as store:
+        fill(store, range(20, 50))
+        store._empty_log()  # noqa: SLF001
+        # As `cp` does: the file is the same, and has other pages.
+        path.write_bytes(backup.read_bytes())
+        store.write([chunks("ses_new", n, 3) for n in range(30)], sync=True)
+    assert is_damaged(path)
+    report = salvage(path)
+    assert report
+    assert not is_damaged(path)
+    with SqliteStore(path) as store:
+        assert len(list(store.read("ses_new"))) == 90

@@ -1,0 +1,433 @@
+"""The index: how it grows, and what is left of it in the file."""
+
+import errno
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from threading import Barrier
+
+import apsw
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from recorded_sessions import (
+    NOW,
+    answered,
+    asked,
+    called,
+    entry,
+    everything,
+    files,
+    found,
+    opened,
+    text,
+    told,
+    update,
+)
+from rekindle.errors import StoreUnavailable
+from rekindle.model import Deleted, Forked, Holder, Kind, Opened, Page, Stretch
+from rekindle.store.address import index_path
+from rekindle.store.sqlite.search_index import Index
+from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.text.search_terms import parse
+from rekindle.transfer.indexer import bring_up_to_date
+from test_selection import some
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(path) as opened:
+        yield opened
+
+
+IDS = st.sampled_from([None, "m1", "m2"])
+SHORT = st.sampled_from(["red", "green", "blue", "Gray Scale", "灰色", ""])
+ENTRIES = st.one_of(
+    st.builds(lambda w: asked("a", w), SHORT),
+    st.builds(lambda w, i: told("a", w, i), SHORT, IDS),
+    st.builds(lambda w, i: called("a", i or "t", title=w), SHORT, IDS),
+    st.builds(
+        lambda w, i: entry(
+            "a",
+            Kind.UPDATE,
+            {"params": {"update": {"sessionUpdate": "agent_message", "messageId": i or "m",
+                                   "content": [text(w)]}}},
+            protocol=2,
+        ),
+        SHORT,
+        IDS,
+    ),
+    st.builds(
+        lambda w, i: entry(
+            "a",
+            Kind.UPDATE,
+            {"params": {"update": {"sessionUpdate": "plan_update", "plan": {
+                "type": "items", "planId": i or "p", "entries": [{"content": w}]}}}},
+            protocol=2,
+        ),
+        SHORT,
+        IDS,
+    ),
+    st.builds(
+        lambda w: entry(
+            "a",
+            Kind.UPDATE,
+            {"params": {"update": {"sessionUpdate": "user_message_chunk", "content": text(w)}}},
+        ),
+        SHORT,
+    ),
+    st.builds(lambda: entry("a", Kind.HANDOVER, {})),
+    st.builds(lambda: answered("a")),
+    st.just(None),
+)  # fmt: skip
+
+
+@settings(max_examples=some(150), deadline=None)
+@given(st.lists(ENTRIES, max_size=25))
+def test_an_index_that_grew_is_as_one_made_at_once(steps: list[Stretch | None]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "s.db"
+        with SqliteStore(path) as store:
+            # In use, so that it is looked at also when nothing has moved its time.
+            store.write([opened("a")])
+            store.claim("a", Holder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+            for step in steps:
+                if step is None:
+                    update(path)
+                else:
+                    store.write([step])
+        update(path)
+        grown = everything(path)
+        Index(path, anew=True).close()
+        update(path)
+        assert grown == everything(path)
+
+
+def test_only_what_is_new_is_written(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a")])
+    for number in range(50):
+        store.write([asked("a", f"question {number}", NOW + number), answered("a", NOW + number)])
+    update(path)
+    with Index(path) as index, SqliteStore(path, create=False) as reader:
+        for expected, change in ((0, None), (1, asked("a", "one more", NOW + 99))):
+            if change:
+                store.write([change])
+            before = index.db.total_changes()
+            index.db.set_update_hook(writes := Writes())
+            for _ in bring_up_to_date(index, reader):
+                pass
+            index.db.set_update_hook(None)
+            assert writes.passages == expected
+            assert (index.db.total_changes() > before) is bool(change)
+
+
+class Writes:
+    """Counts the passages that are written."""
+
+    def __init__(self) -> None:
+        self.passages = 0
+
+    def __call__(self, _kind: int, _database: str, table: str, _rowid: int) -> None:
+        self.passages += table == "passage_0_content"
+
+
+def test_a_session_is_found_as_long_as_it_is_there(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    assert found(path, "word") == [("a", 1)]
+    for _ in range(2):
+        store.write([Deleted(session_id="a", at_us=NOW)])
+        assert found(path, "word") == []
+        store.write([Opened(session_id="a", at_us=NOW)])
+        assert found(path, "word") == [("a", 1)]
+    store.erase("a")
+    assert found(path, "word") == []
+    assert everything(path) == []
+
+
+def test_a_deleted_session_is_not_found_though_its_words_are_there_still(
+    store: SqliteStore, path: Path
+) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    update(path)
+    store.write([Deleted(session_id="a", at_us=NOW)])
+    with Index(path) as index:
+        assert search(index, Wanted(terms=parse("word"))) == []
+
+
+def test_a_fork_is_found_too(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    update(path)
+    store.write([Forked(session_id="f", at_us=NOW, parent_id="a", until_seq=1)])
+    assert found(path, "word") == [("a", 1), ("f", 1)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60)), max_size=60), st.randoms())
+def test_of_what_is_purged_nothing_is_left_in_the_index(
+    said: list[tuple[str, int]], dice: Random
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "s.db"
+        with SqliteStore(path) as store:
+            store.write([opened("a"), opened("b"), opened("c")])
+            for number, (session, length) in enumerate([("a", 3), ("b", 3), *said]):
+                word = "Hunter" if session == "a" else "Other"
+                words = [f"{word}{dice.randint(1, 9999)}" for _ in range(length)]
+                store.write([asked(session, " ".join(words), NOW + number)])
+                if dice.random() < 0.2:
+                    update(path)
+            assert found(path, "hunter*") != []
+            store.write([Deleted(session_id="a", at_us=NOW)])
+            store.purge("a")
+        for name, content in files(path).items():
+            if ".index" in name:
+                assert b"hunter" not in content.lower(), name
+        assert found(path, "hunter*") == []
+        assert {session for session, _ in found(path, "other*")} >= {"b"}
+
+
+def test_a_session_that_is_purged_while_it_is_indexed_is_not_written(
+    store: SqliteStore, path: Path
+) -> None:
+    store.write([opened("a"), asked("a", "hunter2")])
+    with Index(path) as index, SqliteStore(path, create=False) as reader:
+        steps = bring_up_to_date(index, Interrupted(reader, store))  # type: ignore[arg-type]
+        assert list(steps) == []
+    for name, content in files(path).items():
+        assert b"hunter2" not in content, name
+    assert found(path, "hunter2") == []
+
+
+class Interrupted:
+    """A store in which a session is purged right after it was read."""
+
+    def __init__(self, reader: SqliteStore, store: SqliteStore) -> None:
+        self._reader = reader
+        self._store = store
+
+    def read(self, session_id: str, *, after: int = 0) -> Iterator[object]:
+        yield from list(self._reader.read(session_id, after=after))
+        self._store.write([Deleted(session_id=session_id, at_us=NOW)])
+        self._store.purge(session_id)
+
+
+def test_an_index_of_another_store_is_not_believed(tmp_path: Path, path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write([opened("a"), asked("a", "one"), asked("a", "two")])
+    assert found(path, "two") == [("a", 2)]
+    for name, words in (("b", "three"), ("a", "four")):
+        for file in tmp_path.glob("s.db*"):
+            if not file.name.startswith("s.db.index"):
+                file.unlink()
+        with SqliteStore(path) as store:
+            store.write([opened(name), asked(name, words)])
+        assert found(path, "one") == []
+        assert found(path, words) == [(name, 1)]
+
+
+@pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_a_damaged_index_is_made_anew(store: SqliteStore, path: Path, garbage: bytes) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    (path.parent / "s.db.index").write_bytes(garbage)
+    assert found(path, "word") == [("a", 1)]
+
+
+def test_an_index_of_another_version_is_made_anew(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    update(path)
+    with closing(apsw.Connection(f"{path}.index")) as db:
+        db.execute("drop table progress; pragma user_version = 99")
+    assert found(path, "word") == [("a", 1)]
+
+
+def test_a_database_of_somebody_else_is_left_as_it_is(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    theirs = path.parent / "s.db.index"
+    with closing(apsw.Connection(str(theirs))) as db:
+        db.execute("create table precious (x)")
+    before = theirs.read_bytes()
+    with pytest.raises(StoreUnavailable, match="no index of Rekindle's"):
+        Index(path)
+    assert theirs.read_bytes() == before
+
+
+def test_the_index_is_private(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a"), asked("a", "word")])
+    with Index(path):
+        beside = list(path.parent.glob("s.db.index*"))
+        assert len(beside) == 3
+        assert {file.stat().st_mode & 0o777 for file in beside} == {0o600}
+
+
+def test_the_store_is_only_read(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write([opened("a"), asked("a", "word")])
+    before = path.read_bytes()
+    assert found(path, "word") == [("a", 1)]
+    assert path.read_bytes() == before
+
+
+def test_a_long_session_is_written_in_several_steps(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_A_WRITE", 500)
+    store.write([opened("a"), *(asked("a", f"word{number}") for number in range(20))])
+    with Index(path) as index:
+        steps = bring_up_to_date(index, store)
+        next(steps)
+        seq, turn = index.query("select seq, turn from progress")[0]
+        assert 0 < seq == turn < 20
+        # Whoever comes next goes on where it was left.
+    assert found(path, "word19") == [("a", 20)]
+    assert len(everything(path)) == 20
+
+
+WRITER = """
+import json, sys
+from pathlib import Path
+from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.store.sqlite.store import SqliteStore
+path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+with SqliteStore(path) as store:
+    store.write([Opened(session_id=name, at_us=1, cwd="/p")])
+    for number in range(count):
+        prompt = {"params": {"prompt": [{"type": "text", "text": f"{name}word{number}"}]}}
+        store.write([Stretch(session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=number,
+                             data=json.dumps(prompt).encode())])
+"""
+INDEXER = """
+import sys
+from pathlib import Path
+from rekindle.errors import StoreUnavailable
+from rekindle.store.sqlite.search_index import Index, table_of
+from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.store.sqlite.store import SqliteStore
+path = Path(sys.argv[1])
+with SqliteStore(path, create=False) as store, Index(path, patience=20) as index:
+    for _ in range(20):
+        for _ in bring_up_to_date(index, store):
+            pass
+"""
+
+
+def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path) -> None:
+    store.write([opened("a")])
+    count = 200
+    commands = [[WRITER, path, f"s{name}", str(count)] for name in range(3)]
+    commands += [[INDEXER, path]] * 3
+    processes = [
+        subprocess.Popen([sys.executable, "-c", *map(str, command)], stderr=subprocess.PIPE)
+        for command in commands
+    ]
+    for process in processes:
+        _, stderr = process.communicate(timeout=60)
+        assert (process.returncode, stderr) == (0, b"")
+    for name in range(3):
+        for number in (0, count // 2, count - 1):
+            assert found(path, f"s{name}word{number}") == [(f"s{name}", number + 1)]
+    assert len(everything(path)) == 3 * count
+    with Index(path) as index:
+        index.query("insert into passage_0 (passage_0, rank) values ('integrity-check', 1)")
+
+
+def test_an_index_that_cannot_be_written_is_used_as_it_is(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write([opened("a"), asked("a", "Hello")])
+    update(path)
+    store.write([asked("a", "Hello again", NOW + 1)])
+
+    def refuse(_: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("rekindle.store.sqlite.search_index.make_private_file", refuse)
+    with Index(path) as index:
+        assert len(search(index, Wanted(terms=parse("hello")))) == 1
+        with pytest.raises(StoreUnavailable, match="cannot be written"):
+            list(bring_up_to_date(index, store))
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        Index(path, anew=True)
+    with closing(apsw.Connection(str(index_path(path)))) as db:
+        db.execute("pragma user_version = 1")
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        Index(path)
+    index_path(path).unlink()
+    with pytest.raises(StoreUnavailable, match="Read-only file system"):
+        Index(path)
+
+
+def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
+    for number in range(30):
+        path = tmp_path / f"{number}.db"
+        with SqliteStore(path) as store:
+            store.write([opened("a"), asked("a", "Hello")])
+        start = Barrier(8)
+
+        def open_it(path: Path = path, start: Barrier = start) -> int:
+            start.wait()
+            with Index(path, patience=20) as index:
+                return len(index.shards())
+
+        with ThreadPoolExecutor(8) as pool:
+            assert [it.result() for it in [pool.submit(open_it) for _ in range(8)]] == [0] * 8
+
+
+def shards(path: Path) -> list[int]:
+    with Index(path) as index:
+        return index.shards()
+
+
+def test_a_shard_that_is_full_is_followed_by_another(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 3)
+    monkeypatch.setattr("rekindle.transfer.indexer._TASKS_AT_ONCE", 2)
+    names = [f"s{number}" for number in range(10)]
+    for name in names:
+        store.write([opened(name), asked(name, "Hello"), told(name, f"I am {name}")])
+    everyone = [(name, 1) for name in names]
+    assert found(path, "hello") == everyone
+    # Two passages each: a shard is full with the second session.
+    assert shards(path) == [9, 7, 5, 3, 0]
+    # What is there already stays where it is, however much it grows.
+    store.write([asked("s0", "Hello again", NOW + 1), told("s0", "and again")])
+    assert ("s0", 2) in found(path, "again")
+    assert shards(path) == [9, 7, 5, 3, 0]
+    assert found(path, "hello", cwd="/p") == [("s0", 1), ("s0", 2), *everyone[1:]]
+
+
+def test_what_is_forgotten_takes_only_its_shard_along(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 2)
+    names = [f"s{number}" for number in range(6)]
+    for name in names:
+        store.write([opened(name), asked(name, "Hello")])
+    update(path)
+    assert shards(path) == [5, 3, 0]
+    store.write([Deleted(session_id="s3", at_us=NOW)])
+    store.purge("s3")
+    assert shards(path) == [5, 0]
+    hello = Wanted(terms=parse("hello"), page=Page(cwd="/p", limit=20))
+    with Index(path) as index:
+        left = {hit.session_id for hit in search(index, hello)}
+    assert left == {"s0", "s1", "s4", "s5"}
+    assert found(path, "hello") == [(name, 1) for name in names if name != "s3"]
+    assert shards(path) == [5, 3, 0]
+    # The last one may be gone as well; what is new then belongs to it.
+    store.write([Deleted(session_id="s5", at_us=NOW)])
+    store.purge("s5")
+    store.write([opened("new"), asked("new", "Hello")])
+    assert ("new", 1) in found(path, "hello")
+    assert shards(path) == [5, 3, 0]

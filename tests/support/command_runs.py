@@ -1,0 +1,106 @@
+"""Commands as a person starts them: with a terminal, or in a pipe. Every wait is bounded."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+
+from stdio_client import PATIENCE, REKINDLE
+
+STYLE = re.compile(r"\x1b\[[0-9]+m")
+"""All that we ever tell a terminal, but for progress bars."""
+
+_ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "TERM", "COLUMNS"}}
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(
+    *arguments: str | bytes | Path, typed: str = "", cwd: Path | None = None, **environment: str
+) -> Done:
+    """Run a command without a terminal."""
+    done = subprocess.run(
+        [*REKINDLE, *arguments],
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        cwd=cwd,
+        env=_ENVIRONMENT | environment,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+class Terminal:
+    """A terminal with a command on it."""
+
+    def __init__(self, *arguments: str | Path, **environment: str) -> None:
+        self._fd, theirs = os.openpty()
+        self._shown = b""
+        self.process = subprocess.Popen(
+            [*REKINDLE, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=_ENVIRONMENT | {"TERM": "xterm"} | environment,
+        )
+        os.close(theirs)
+        # Whoever reads from a command that hangs gets the end of its output.
+        self._watchdog = Timer(PATIENCE, self.process.kill)
+        self._watchdog.start()
+
+    def read_until(self, is_enough: Callable[[str], bool]) -> str:
+        """Return all that is shown, once it is enough, or the command has ended."""
+        while not is_enough(self.shown) and (data := self._read()):
+            self._shown += data
+        return self.shown
+
+    @property
+    def shown(self) -> str:
+        return self._shown.decode().replace("\r\n", "\n")
+
+    def type(self, words: str) -> None:
+        os.write(self._fd, words.encode())
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Wait for the command's end; return its exit code."""
+        self.read_until(lambda _: False)
+        return self.process.wait()
+
+    def close(self) -> None:
+        self._watchdog.cancel()
+        self.process.kill()
+        self.process.wait()
+        os.close(self._fd)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._fd, 65536)
+        except OSError:
+            return b""
+
+
+@contextmanager
+def terminal(*arguments: str | Path, **environment: str) -> Iterator[Terminal]:
+    """Run a command on a terminal."""
+    opened = Terminal(*arguments, **environment)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def show(*arguments: str | Path, columns: int = 80, **environment: str) -> str:
+    """Return what a command that ends well shows on a terminal."""
+    with terminal(*arguments, COLUMNS=str(columns), **environment) as opened:
+        assert opened.end() == 0
+        return opened.shown

@@ -1,0 +1,126 @@
+"""The same short conversation as each of the tools has it on record, to be gone on with."""
+
+import os
+import subprocess
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import claude_files
+import codex_files
+import gemini_files
+import opencode_files
+from stdio_client import PATIENCE, REKINDLE
+
+CWD = "/home/user/project"
+PROMPT, ANSWER = "My name is Ada.", "Hello, Ada."
+
+
+class Made(ABC):
+    """A conversation in a file of a tool's."""
+
+    tool: str
+    agent: str
+    """As its agent calls itself."""
+    session_id: str
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.file = home
+        self.add(PROMPT, ANSWER)
+
+    @abstractmethod
+    def add(self, prompt: str, answer: str) -> None:
+        """Write one more turn, as the tool does."""
+
+    @property
+    def opened(self) -> dict[str, object]:
+        """What a client says to open it."""
+        return {"sessionId": self.session_id, "cwd": CWD, "mcpServers": []}
+
+    def imports(self, store: Path, *words: str | Path) -> str:
+        """Import what there is; return what is told of it."""
+        nowhere = {
+            "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": "", "OPENCODE_DB": "",
+            "XDG_DATA_HOME": "",
+        }  # fmt: skip
+        done = subprocess.run(
+            [*REKINDLE, "import", "--store", store, *(words or (self.tool,))],
+            env={**os.environ, **nowhere, "HOME": str(self.home)},
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        return done.stderr.decode()
+
+
+class Claude(Made):
+    """In Claude Code."""
+
+    tool, agent = "claude", "@agentclientprotocol/claude-agent-acp"
+    session_id = claude_files.SESSION
+
+    def __init__(self, home: Path) -> None:
+        self._made = claude_files.ClaudeFile()
+        super().__init__(home)
+
+    def add(self, prompt: str, answer: str) -> None:
+        self._made.user(prompt)
+        self._made.agent(f"m{len(self._made.lines)}", claude_files.said(answer), "end_turn")
+        self.file = self._made.write(self.home)
+
+
+class Codex(Made):
+    """In Codex."""
+
+    tool, agent = "codex", "@agentclientprotocol/codex-acp"
+    session_id = codex_files.SESSION
+
+    def __init__(self, home: Path) -> None:
+        self._made = codex_files.CodexFile(mode="paginated")
+        self._turns = 0
+        super().__init__(home)
+
+    def add(self, prompt: str, answer: str) -> None:
+        self._turns += 1
+        self._made.begin(self._turns)
+        self._made.ask(prompt)
+        self._made.answer(answer, f"msg_{self._turns}")
+        self._made.end(self._turns)
+        self.file = self._made.write(self.home)
+
+
+class OpenCode(Made):
+    """In OpenCode."""
+
+    tool, agent = "opencode", "OpenCode"
+    session_id = opencode_files.SESSION
+
+    def __init__(self, home: Path) -> None:
+        self._made = opencode_files.OpenCode(title=PROMPT)
+        super().__init__(home)
+
+    def add(self, prompt: str, answer: str) -> None:
+        self._made.user(opencode_files.said(prompt))
+        self._made.agent(opencode_files.said(answer))
+        path = self.home / ".local" / "share" / "opencode" / "opencode.db"
+        path.unlink(missing_ok=True)
+        self.file = self._made.to_database(path)
+
+
+class Gemini(Made):
+    """In Gemini CLI."""
+
+    tool, agent = "gemini", "gemini-cli"
+    session_id = gemini_files.SESSION
+
+    def __init__(self, home: Path) -> None:
+        self._made = gemini_files.GeminiFile()
+        super().__init__(home)
+
+    def add(self, prompt: str, answer: str) -> None:
+        self._made.user(prompt)
+        self._made.agent(answer)
+        self.file = self._made.write(self.home)
+
+
+TOOLS = (Claude, Codex, OpenCode, Gemini)

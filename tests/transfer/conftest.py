@@ -1,0 +1,3 @@
+from store_fixture import store
+
+__all__ = ["store"]

@@ -1,0 +1,172 @@
+"""Bundles: what goes in comes out, and what is not whole is not taken."""
+
+import json
+from hashlib import sha256
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from bundles import NOW, changes_of, filled, packed, squeezed
+from recorded_sessions import answered, asked, opened, told
+from rekindle.errors import BadBundle
+from rekindle.model import Change, Kind, Side, Stretch
+from rekindle.store.memory import MemoryStore
+from rekindle.transfer.bundle_format import bundle
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
+    store.write([opened("s2"), asked("s2", "Bye")])
+    return store
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    return data.splitlines(keepends=True)
+
+
+def signed(lines: list[bytes]) -> bytes:
+    """Return lines with the end that fits them, as somebody would who knows how."""
+    last = json.loads(lines[-1])
+    last["sha256"] = sha256(b"".join(lines[:-1])).hexdigest()
+    return b"".join([*lines[:-1], json.dumps(last).encode() + b"\n"])
+
+
+def changed(line: bytes, /, **members: object) -> bytes:
+    return json.dumps(json.loads(line) | members).encode() + b"\n"
+
+
+@settings(deadline=None)
+@given(changes_of("s1"), changes_of("s2"))
+def test_what_goes_in_comes_out(one: list[Change], other: list[Change]) -> None:
+    store = MemoryStore()
+    store.write([*one, *other])
+    for pack in (packed, squeezed):
+        with filled(pack(store, "s1", "s2")) as spool:
+            assert [line.session.id for line in spool.sessions] == ["s1", "s2"]
+            for number, name in enumerate(("s1", "s2")):
+                assert list(spool.entries(number)) == list(store.read(name))
+                assert spool.sessions[number].session.titles == store.titles(name)
+
+
+def test_the_same_sessions_make_the_same_bundle(store: MemoryStore) -> None:
+    assert squeezed(store, "s1", "s2") == squeezed(store, "s1", "s2")
+
+
+def test_a_bundle_is_lines_that_can_be_read(store: MemoryStore) -> None:
+    line = b'{"a":"\xff"}'
+    store.write([Stretch(session_id="s2", side=Side.AGENT, kind=Kind.OPAQUE, at_us=NOW, data=line)])
+    head, session, prompt, opaque, end = map(json.loads, lines_of(packed(store, "s2")))
+    assert head == {"rekindle": "bundle", "version": 1}
+    assert (session["type"], session["entries"], session["session"]["id"]) == ("session", 2, "s2")
+    assert (prompt["type"], prompt["seq"], prompt["side"], prompt["kind"]) == (
+        "entry", 1, "client", "prompt",
+    )  # fmt: skip
+    assert json.loads(prompt["line"])["params"]["prompt"][0]["text"] == "Bye"
+    assert opaque["base64"] == "eyJhIjoi/yJ9"
+    assert (end["type"], end["sessions"], end["entries"]) == ("end", 1, 2)
+
+
+def test_a_truncated_bundle_is_refused(store: MemoryStore) -> None:
+    for data in (packed(store, "s1", "s2"), squeezed(store, "s1", "s2")):
+        for length in range(0, len(data), 7):
+            with pytest.raises(BadBundle):
+                filled(data[:length])
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_bundle_with_a_changed_bit_is_refused(data: st.DataObject) -> None:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "Hello"), answered("s1")])
+    whole = packed(store, "s1")
+    at = data.draw(st.integers(0, len(whole) - 1))
+    flipped = bytearray(whole)
+    flipped[at] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(BadBundle):
+        filled(bytes(flipped))
+
+
+def test_entries_that_are_left_out_are_missed(store: MemoryStore) -> None:
+    lines = lines_of(packed(store, "s1", "s2"))
+    for number in range(1, len(lines) - 1):
+        with pytest.raises(BadBundle):
+            filled(signed(lines[:number] + lines[number + 1 :]))
+    with pytest.raises(BadBundle, match="something stands after its end"):
+        filled(b"".join([*lines, lines[-1]]))
+
+
+@pytest.mark.parametrize(
+    ("line", "members", "words"),
+    [
+        (0, {"version": 2}, "it is of version 2, but this Rekindle knows only 1: upgrade it"),
+        (0, {"rekindle": "store"}, "it is no bundle of Rekindle's"),
+        (1, {"entries": -1}, "cannot be read"),
+        (1, {"entries": 2**40}, "cannot be read"),
+        (1, {"type": "thing"}, "cannot be read"),
+        (2, {"atUs": -1}, "cannot be read"),
+        (2, {"atUs": 10**30}, "cannot be read"),
+        (2, {"kind": "unheard of"}, "cannot be read"),
+        (2, {"protocol": 0}, "cannot be read"),
+        (2, {"line": "a\nb"}, "line 3: entry 1 is not one line"),
+        (2, {"line": None}, "line 3: entry 1 is not one line"),
+        (2, {"seq": 7}, "line 3: entry 1 is missing"),
+    ],
+)
+def test_what_no_rekindle_writes_is_refused(
+    store: MemoryStore, line: int, members: dict[str, object], words: str
+) -> None:
+    lines = lines_of(packed(store, "s1"))
+    lines[line] = changed(lines[line], **members)
+    with pytest.raises(BadBundle, match=words):
+        filled(signed(lines))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"id": ""}, "a session has no id"),
+        ({"id": "x" * 100_000}, "too much is said"),
+        ({"directories": ["d"] * 20_000}, "too much is said"),
+        ({"createdUs": -5}, "at no time"),
+        ({"turns": 10**18}, "more turns than entries"),
+        ({"cwd": "\ud800"}, "cannot be read"),
+    ],
+)
+def test_what_is_said_of_a_session_is_bounded(
+    store: MemoryStore, members: dict[str, object], words: str
+) -> None:
+    lines = lines_of(packed(store, "s1"))
+    lines[1] = changed(lines[1], session=json.loads(lines[1])["session"] | members)
+    with pytest.raises(BadBundle, match=words):
+        filled(signed(lines))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\n", b"PK\x03\x04", b"[]\n", b"\x1f\x8b", b"[" * 100_000 + b"\n", b"\x00" * 50],
+)
+def test_a_file_that_is_no_bundle_is_refused(data: bytes) -> None:
+    with pytest.raises(BadBundle):
+        filled(data)
+
+
+def test_deep_nesting_is_refused(store: MemoryStore) -> None:
+    lines = lines_of(packed(store, "s1"))
+    lines[2] = b'{"type":"entry","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    with pytest.raises(BadBundle):
+        filled(signed(lines))
+
+
+def test_a_session_that_vanishes_while_it_is_packed_is_an_error(store: MemoryStore) -> None:
+    session = store.session("s1")
+    with pytest.raises(BadBundle, match="removed meanwhile"):
+        list(bundle([(session, {}, [])]))
+
+
+def test_what_is_recorded_while_it_is_packed_waits_for_the_next_time(store: MemoryStore) -> None:
+    session = store.session("s1")
+    store.write([asked("s1", "more")])
+    with filled(b"".join(bundle([(session, {}, store.read("s1"))]))) as spool:
+        assert len(list(spool.entries(0))) == 3

@@ -1,0 +1,428 @@
+"""What other tools have on record: taken in, followed, kept apart; and nothing here is harmed."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from claude_files import SESSION, ClaudeFile, forked, said
+from recorded_sessions import answered, asked
+from rekindle.model import (
+    NOBODY,
+    AgentIdentity,
+    Deleted,
+    Entry,
+    Holder,
+    Kind,
+    Opened,
+    Page,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.base import Store
+from rekindle.store.memory import MemoryStore
+from rekindle.transcript.handover import compose
+from rekindle.transcript.reducer import fold
+from rekindle.transfer.import_scan import Taken
+from rekindle.transfer.merge import How
+from tool_imports import NOW, Run, everything, told
+
+OTHER = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
+
+
+@pytest.fixture
+def file() -> ClaudeFile:
+    it = ClaudeFile()
+    it.turn(1)
+    return it
+
+
+def test_a_session_that_begins_otherwise_now_is_called_after_that(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    file.user("Begin anew", parent=None)
+    file.agent("msg_new", said("Begun"), "end_turn")
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    named = {it.id: titles for it, titles, _ in everything(store)}
+    assert named.pop(SESSION) == {TitleSource.PROMPT: "Begin anew"}
+    # What was left is still called after what was asked in it.
+    assert list(named.values()) == [{TitleSource.PROMPT: "Question 1 (fork)"}]
+
+
+def test_a_branch_that_begins_otherwise_is_called_after_its_own_beginning(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.user("Begin anew", parent=None)
+    file.agent("msg_new", said("Begun"), "end_turn")
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    named = [titles for it, titles, _ in everything(store) if it.id != SESSION]
+    assert named == [{TitleSource.PROMPT: "Question 1 (fork)"}]
+
+
+def test_what_is_taken_in_is_what_was_told_and_twice_is_once(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.NEW]
+    first = everything(store)
+    ((session, titles, entries),) = first
+    assert entries == told(path)
+    assert titles == {TitleSource.PROMPT: "Question 1"}
+    assert (session.id, session.agent_session_id, session.agent.name) == (
+        SESSION,
+        SESSION,
+        "claude",
+    )
+    assert (session.cwd, session.turns, session.messages) == ("/home/user/project", 1, 2)
+    assert session.created_us == entries[0].at_us
+    assert session.updated_us == entries[-1].at_us
+    assert session.origin is not None
+    assert (session.origin.path, session.origin.entries) == (str(path), len(entries))
+    again = Run(store, tmp_path / ".claude")
+    # Not even read.
+    assert (again.read, again.hows, again.report.hows) == (0, [], {How.UNCHANGED: 1})
+    assert everything(store) == first
+
+
+def test_a_file_that_looks_new_but_is_not_changes_nothing(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    first = everything(store)
+    path.touch()
+    again = Run(store, tmp_path / ".claude")
+    assert (again.read, again.hows, again.report.hows) == (1, [], {How.UNCHANGED: 1})
+    assert Run(store, tmp_path / ".claude").read == 0
+    ((session, *rest),) = everything(store)
+    ((before, *before_rest),) = first
+    assert rest == before_rest
+    assert replace(session, origin=None) == replace(before, origin=None)
+
+
+def test_a_session_that_grew_is_extended_and_still_the_agents_own(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    for number in range(2, 5):
+        file.turn(number)
+        path = file.write(tmp_path)
+        assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+        ((session, _, entries),) = everything(store)
+        assert entries == told(path)
+        assert (session.turns, session.messages) == (number, 2 * number)
+        assert session.agent_session_id == SESSION
+
+
+def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.user("Do it")
+    file.agent("msg_2", said("I will."))
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    file.call("msg_2", "toolu_1", "Bash", {"command": "ls"})
+    path = file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    ((session, _, entries),) = everything(store)
+    assert entries == told(path)
+    assert session.turns == 2
+
+
+def test_every_step_of_a_session_can_be_watched(store: Store, tmp_path: Path) -> None:
+    it = ClaudeFile()
+    for line in _busy().lines:
+        it.lines.append(line)
+        path = it.write(tmp_path)
+        Run(store, tmp_path / ".claude")
+        ((_, _, entries),) = everything(store) or [(None, None, [])]
+        assert entries == (told(path) if entries else [])
+
+
+def _busy() -> ClaudeFile:
+    it = ClaudeFile()
+    it.turn(1)
+    it.user("Do it")
+    it.agent("msg_2", said("I will."))
+    it.call("msg_2", "toolu_1", "Bash", {"command": "ls"})
+    it.loose("queue-operation", operation="enqueue", content="Quick")
+    it.result("toolu_1", "a")
+    it.loose("queue-operation", operation="dequeue")
+    it.add("attachment", attachment={"type": "queued_command", "prompt": "Quick"})
+    it.agent("msg_3", said("Done."), "end_turn")
+    it.put({"type": "ai-title", "aiTitle": "Doing it"})
+    it.turn(3)
+    return it
+
+
+def test_one_that_went_on_here_stays_and_the_file_is_kept_as_a_branch_once(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.write([asked(SESSION, "Here"), answered(SESSION)])
+    before = list(store.read(SESSION))
+    assert Run(store, tmp_path / ".claude").hows == []
+    file.turn(2)
+    path = file.write(tmp_path)
+    (branch,) = Run(store, tmp_path / ".claude").taken
+    assert (branch.how, branch.title) == (How.BRANCHED, "Question 1")
+    assert list(store.read(SESSION)) == before
+    assert list(store.read(branch.session_id)) == told(path)
+    fork = store.session(branch.session_id)
+    assert (fork.parent_id, fork.title) == (SESSION, "Question 1 (fork)")
+    assert (fork.agent_session_id, fork.archived_us) == (NOBODY, None)
+    first = everything(store)
+    path.touch()
+    assert (Run(store, tmp_path / ".claude").hows, Run(store, tmp_path / ".claude").read) == ([], 0)
+    assert [it[1:] for it in everything(store)] == [it[1:] for it in first]
+    # What grows further, grows there.
+    file.turn(3)
+    path = file.write(tmp_path)
+    (more,) = Run(store, tmp_path / ".claude").taken
+    assert (more.how, more.session_id) == (How.EXTENDED, branch.session_id)
+    assert list(store.read(branch.session_id)) == told(path)
+
+
+def test_where_the_tool_turns_to_another_branch_ours_does_and_the_old_is_put_away(
+    store: Store, tmp_path: Path
+) -> None:
+    it = ClaudeFile()
+    it.turn(1)
+    above = it.last
+    it.user("This way")
+    it.agent("msg_a", said("Going this way"), "end_turn")
+    old = told(it.write(tmp_path))
+    Run(store, tmp_path / ".claude")
+    it.user("That way", parent=above)
+    it.agent("msg_b", said("Going that way"), "end_turn")
+    path = it.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert list(store.read(SESSION)) == told(path)
+    (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
+    assert list(store.read(aside.id)) == old
+    assert (aside.parent_id, aside.turns, aside.title) == (SESSION, 2, "Question 1 (fork)")
+    assert aside.archived_us is not None
+    assert [it.id for it in store.sessions(Page())] == [SESSION]
+    # It is what somebody has who imports only now.
+    fresh = MemoryStore()
+    Run(fresh, tmp_path / ".claude")
+    assert {it.id: entries for it, _, entries in everything(fresh)} == {
+        it.id: entries for it, _, entries in everything(store)
+    }
+    before = everything(store)
+    path.touch()
+    Run(store, tmp_path / ".claude")
+    assert [it[1:] for it in everything(store)] == [it[1:] for it in before]
+
+
+def test_a_session_that_was_recorded_here_is_not_there_twice(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    agent = AgentIdentity(name="@vendor/claude-agent-acp", command=("claude-agent-acp",))
+    store.write([Opened(session_id=SESSION, at_us=NOW, cwd="/p", agent=agent)])
+    store.write([asked(SESSION, "Question 1"), answered(SESSION)])
+    before = everything(store)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == []
+    assert [it[1:] for it in everything(store)] == [it[1:] for it in before]
+    assert Run(store, tmp_path / ".claude").read == 0
+    assert not store.session(SESSION).is_imported
+    # What was asked elsewhere is news, and comes after what was recorded here.
+    file.turn(2)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    ((_, _, entries),) = everything(store)
+    assert entries[: len(before[0][2])] == before[0][2]
+    assert prompts(entries) == ["Question 1", "Question 2"]
+
+
+def prompts(entries: Iterable[Entry]) -> list[str]:
+    """Return what was asked."""
+    asked = [json.loads(it.line)["params"]["prompt"] for it in entries if it.kind is Kind.PROMPT]
+    return ["".join(block["text"] for block in blocks) for blocks in asked]
+
+
+def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
+    store: Store, tmp_path: Path
+) -> None:
+    store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent_session_id=SESSION)])
+    store.write([asked("s1", "Hello"), answered("s1")])
+    record = compose(fold(store.read("s1")))
+    store.write([asked("s1", "Go on"), answered("s1")])
+    it = ClaudeFile()
+    it.user([said(record), said("Go on")])
+    it.agent("msg_1", said("Going"), "end_turn")
+    it.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == []
+    assert [it.id for it in store.sessions(Page())] == ["s1"]
+    it.turn(2)
+    it.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert [it.id for it in store.sessions(Page())] == ["s1"]
+    assert prompts(store.read("s1")) == ["Hello", "Go on", "Question 2"]
+    # It was named there after what the agent was told.
+    assert "continued" not in str(store.titles("s1"))
+
+
+def test_how_the_agent_is_started_here_is_known_to_what_is_imported(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    agent = AgentIdentity(name="@vendor/claude-agent-acp", command=("npx", "claude-agent-acp"))
+    store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent=agent)])
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    assert store.session(SESSION).agent.command == ("npx", "claude-agent-acp")
+
+
+def test_a_title_that_changed_is_taken_over_and_the_users_own_stays(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    file.put({"type": "ai-title", "aiTitle": "Of the tool"})
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == []
+    assert store.session(SESSION).title == "Of the tool"
+    mine = Titled(session_id=SESSION, at_us=NOW, source=TitleSource.USER, title="Mine")
+    store.write([mine])
+    file.put({"type": "custom-title", "customTitle": "Of the tool's user"})
+    file.turn(2)
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    assert store.titles(SESSION)[TitleSource.AGENT] == "Of the tool's user"
+    assert store.session(SESSION).title == "Mine"
+
+
+def test_where_it_was_moved_to_here_counts(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.write([Opened(session_id=SESSION, at_us=NOW, cwd="/moved")])
+    file.turn(2)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert store.session(SESSION).cwd == "/moved"
+
+
+def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_path: Path) -> None:
+    it = ClaudeFile()
+    it.user("First", parent=None)
+    it.user("Other", parent=None)
+    it.user("Help", parent=None, isSidechain=True)
+    path = it.write(tmp_path)
+    child = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    child.parent.mkdir(parents=True)
+    helper = ClaudeFile(isSidechain=True)
+    helper.turn(1)
+    child.write_bytes(helper.data())
+    Run(store, tmp_path / ".claude")
+    assert len(everything(store)) == 4
+    store.write([Deleted(session_id=session.id, at_us=NOW) for session, _, _ in everything(store)])
+    run = Run(store, tmp_path / ".claude")
+    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
+    it.turn(1)
+    it.write(tmp_path)
+    child.touch()
+    run = Run(store, tmp_path / ".claude")
+    assert (run.hows, run.report.hows) == ([], {How.DELETED: 2})
+    run = Run(store, tmp_path / ".claude")
+    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
+    assert everything(store) == []
+    assert Run(store, tmp_path / ".claude", undelete=True).hows[0] is How.EXTENDED
+    assert store.session(SESSION).deleted_us is None
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    assert How.UNDELETED in Run(store, tmp_path / ".claude", undelete=True).hows
+
+
+def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    def undelete(*, only_looks: bool = False) -> list[How]:
+        return Run(store, tmp_path / ".claude", undelete=True, only_looks=only_looks).hows
+
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.write([asked(SESSION, "Only here"), answered(SESSION)])
+    file.turn(2)
+    file.write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.BRANCHED]
+    before = everything(store)
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    assert undelete(only_looks=True) == [How.UNDELETED]
+    assert store.session(SESSION).deleted_us is not None
+    # Nothing has changed in the file.
+    assert undelete() == [How.UNDELETED]
+    assert sorted(it.id for it, _, _ in everything(store)) == sorted(it.id for it, _, _ in before)
+    assert undelete() == []
+    store.write([Deleted(session_id=SESSION, at_us=NOW)])
+    file.turn(3)
+    file.write(tmp_path)
+    assert undelete() == [How.EXTENDED]
+    assert store.session(SESSION).deleted_us is None
+
+
+def test_what_was_purged_and_is_wanted_again_is_the_tools_as_before(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    first = store.session(SESSION)
+    agent = AgentIdentity(name="other", command=("other",))
+    opened = Opened(session_id=SESSION, at_us=NOW, agent_session_id="theirs", agent=agent)
+    store.write([opened, Deleted(session_id=SESSION, at_us=NOW)])
+    store.purge(SESSION)
+    assert Run(store, tmp_path / ".claude", undelete=True).hows == [How.NEW]
+    session = store.session(SESSION)
+    assert (session.agent, session.agent_session_id) == (first.agent, SESSION)
+    assert (session.cwd, session.turns) == (first.cwd, first.turns)
+
+
+def test_a_session_in_use_is_not_changed_under_its_user(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    store.claim(SESSION, OTHER)
+    file.turn(2)
+    path = file.write(tmp_path)
+    run = Run(store, tmp_path / ".claude")
+    assert list(run.report.failed) == [str(path)]
+    assert "in use by process 7" in run.report.failed[str(path)]
+    assert len(list(store.read(SESSION))) == 3
+    store.release(OTHER)
+    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert store.holder(SESSION) is None
+
+
+def test_looking_only_changes_nothing_and_tells_the_same(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    def looks_and_does() -> list[Taken]:
+        before = everything(store)
+        looked = Run(store, tmp_path / ".claude", only_looks=True).taken
+        assert everything(store) == before
+        assert Run(store, tmp_path / ".claude").taken == looked
+        return looked
+
+    file.write(tmp_path)
+    assert [it.how for it in looks_and_does()] == [How.NEW]
+    file.turn(2)
+    file.write(tmp_path)
+    assert [it.how for it in looks_and_does()] == [How.EXTENDED]
+    store.write([asked(SESSION, "Here")])
+    file.turn(3)
+    file.write(tmp_path)
+    assert [it.how for it in looks_and_does()] == [How.BRANCHED]
+
+
+def test_branches_do_not_make_it_be_read_again(store: Store, tmp_path: Path) -> None:
+    forked().write(tmp_path)
+    assert Run(store, tmp_path / ".claude").hows == [How.NEW] * 3
+    assert Run(store, tmp_path / ".claude").read == 0

@@ -1,0 +1,271 @@
+"""Sessions from elsewhere: taken in, extended, kept apart; and nothing that is here is harmed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from bundles import HOLDER, NOW, changes_of, packed, taken
+from recorded_sessions import answered, asked, opened, told
+from rekindle.errors import SessionInUse
+from rekindle.model import (
+    NOBODY,
+    AgentIdentity,
+    Change,
+    Deleted,
+    Holder,
+    Opened,
+    Page,
+    Tallied,
+    Titled,
+    TitleSource,
+)
+from rekindle.store.base import Store
+from rekindle.store.memory import MemoryStore
+from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transfer.merge import How
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "here.db")
+    with opened:
+        yield opened
+
+
+@pytest.fixture
+def there() -> Store:
+    store = MemoryStore()
+    store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
+    store.write([Tallied(session_id="s1", at_us=NOW, turns=1, messages=2)])
+    return store
+
+
+def titled(source: TitleSource, title: str, session: str = "s1") -> Titled:
+    return Titled(session_id=session, at_us=NOW, source=source, title=title)
+
+
+def everything(store: Store) -> list[object]:
+    sessions = [
+        it
+        for deleted in (False, True)
+        for it in store.sessions(Page(with_strays=True, deleted=deleted))
+    ]
+    return [(it, store.titles(it.id), list(store.read(it.id))) for it in sessions]
+
+
+def hows(store: Store, data: bytes, **options: bool) -> list[tuple[str, str, int]]:
+    return [(it.how.value, it.session_id, it.entries) for it in taken(store, data, **options)]
+
+
+@settings(deadline=None)
+@given(changes_of("s1"), changes_of("s2"))
+def test_what_is_taken_in_is_the_same_and_twice_is_once(
+    one: list[Change], other: list[Change]
+) -> None:
+    there, here = MemoryStore(), MemoryStore()
+    there.write([*one, *other])
+    data = packed(there, "s1", "s2")
+    taken(here, data)
+    first = everything(here)
+    for name in ("s1", "s2"):
+        ours, theirs = here.session(name), there.session(name)
+        assert list(here.read(name)) == list(there.read(name))
+        assert here.titles(name) == there.titles(name)
+        assert (ours.cwd, ours.directories, ours.parent_id) == (
+            theirs.cwd, theirs.directories, theirs.parent_id,
+        )  # fmt: skip
+        assert (ours.created_us, ours.updated_us) == (theirs.created_us, theirs.updated_us)
+        assert (ours.turns, ours.agent.version) == (theirs.turns, theirs.agent.version)
+    assert {it.how for it in taken(here, data)} == {How.UNCHANGED}
+    assert everything(here) == first
+
+
+def test_a_session_is_new_then_unchanged_then_extended(here: Store, there: Store) -> None:
+    assert hows(here, packed(there, "s1")) == [("new", "s1", 3)]
+    assert hows(here, packed(there, "s1")) == [("unchanged", "s1", 0)]
+    there.write([asked("s1", "More", NOW + 5), Tallied(session_id="s1", at_us=NOW, turns=1)])
+    assert hows(here, packed(there, "s1")) == [("extended", "s1", 1)]
+    assert list(here.read("s1")) == list(there.read("s1"))
+    session = here.session("s1")
+    assert (session.turns, session.messages, session.updated_us) == (2, 2, NOW + 5)
+
+
+def test_a_session_that_has_more_here_stays(here: Store, there: Store) -> None:
+    data = packed(there, "s1")
+    taken(here, data)
+    here.write([asked("s1", "More")])
+    before = everything(here)
+    assert hows(here, data) == [("unchanged", "s1", 0)]
+    assert everything(here) == before
+
+
+def test_where_both_went_on_what_comes_is_kept_as_a_fork(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    here.write([asked("s1", "Here"), titled(TitleSource.PROMPT, "Hello")])
+    there.write([asked("s1", "There"), titled(TitleSource.PROMPT, "Hello")])
+    before = list(here.read("s1"))
+    ((how, branch, written),) = hows(here, packed(there, "s1"))
+    assert (how, written) == ("branched", 4)
+    assert list(here.read("s1")) == before
+    assert list(here.read(branch)) == list(there.read("s1"))
+    fork = here.session(branch)
+    assert (fork.parent_id, fork.title, fork.agent_session_id) == ("s1", "Hello (fork)", NOBODY)
+    assert hows(here, packed(there, "s1")) == [("unchanged", branch, 0)]
+    there.write([answered("s1"), titled(TitleSource.AGENT, "Greeting")])
+    here.write([answered("s1")])
+    assert hows(here, packed(there, "s1")) == [("extended", branch, 1)]
+    assert here.session(branch).title == "Greeting (fork)"
+    assert list(here.read(branch)) == list(there.read("s1"))
+
+
+def test_a_branch_that_went_on_here_is_branched_again(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    here.write([asked("s1", "Here")])
+    there.write([asked("s1", "There")])
+    ((_, branch, _),) = hows(here, packed(there, "s1"))
+    here.write([told(branch, "This way")])
+    there.write([told("s1", "That way")])
+    ((how, twig, _),) = hows(here, packed(there, "s1"))
+    assert (how, here.session(twig).parent_id) == ("branched", branch)
+    assert hows(here, packed(there, "s1")) == [("unchanged", twig, 0)]
+    assert len(everything(here)) == 3
+
+
+def test_other_sessions_are_never_touched(here: Store, there: Store) -> None:
+    here.write([opened("s2"), asked("s2", "Mine"), Opened(session_id="s3", at_us=NOW)])
+    before = everything(here)
+    there.write([opened("s1~x"), Opened(session_id="../s2", at_us=NOW, parent_id="s2", cwd="/")])
+    taken(here, packed(there, "s1", "s1~x", "../s2"))
+    for name in ("s1", "s1~x", "../s2"):
+        here.erase(name)
+    assert everything(here) == before
+
+
+def test_what_was_deleted_here_stays_deleted_unless_wanted(here: Store, there: Store) -> None:
+    data = packed(there, "s1")
+    taken(here, data)
+    here.write([Deleted(session_id="s1", at_us=NOW)])
+    there.write([asked("s1", "More")])
+    assert hows(here, packed(there, "s1")) == [("deleted", "s1", 0)]
+    assert here.session("s1").last_seq == 3
+    assert hows(here, data, undelete=True) == [("undeleted", "s1", 0)]
+    assert here.session("s1").deleted_us is None
+    here.write([Deleted(session_id="s1", at_us=NOW)])
+    assert hows(here, packed(there, "s1"), undelete=True) == [("extended", "s1", 1)]
+    assert here.session("s1").deleted_us is None
+
+
+def test_what_was_deleted_here_comes_back_beside_what_went_on_there(
+    here: Store, there: Store
+) -> None:
+    taken(here, packed(there, "s1"))
+    here.write([asked("s1", "Of here"), Deleted(session_id="s1", at_us=NOW)])
+    there.write([asked("s1", "Of there")])
+    data = packed(there, "s1")
+    ((how, branch, _),) = hows(here, data, undelete=True)
+    assert (how, here.session("s1").deleted_us) == ("branched", None)
+    here.write([Deleted(session_id="s1", at_us=NOW)])
+    assert hows(here, data, undelete=True) == [("undeleted", "s1", 0)]
+    assert here.session(branch).deleted_us is None
+
+
+def test_a_branch_that_comes_home_is_the_session_that_it_was(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    here.write([asked("s1", "Of here"), titled(TitleSource.AGENT, "Of the agent")])
+    there.write([asked("s1", "Of there")])
+    ((how, branch, _),) = hows(there, packed(here, "s1"))
+    assert how == "branched"
+    before = here.titles("s1"), list(here.read("s1"))
+    back = hows(here, packed(there, branch, "s1"))
+    assert [it[0] for it in back] == ["unchanged", "branched"]
+    assert back[0][1] == "s1"
+    assert (here.titles("s1"), list(here.read("s1"))) == before
+    # What was added to the branch elsewhere belongs to the session, too.
+    there.write([asked(branch, "More")])
+    assert hows(here, packed(there, branch)) == [("extended", "s1", 1)]
+    assert here.session("s1").parent_id is None
+    assert hows(there, packed(here, "s1", back[1][1])) == [
+        ("unchanged", branch, 0),
+        ("unchanged", "s1", 0),
+    ]
+
+
+def test_a_branch_of_what_is_not_ours_stays_one(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    there.write([opened("s1~0123456789ab"), asked("s1~0123456789ab", "Hello")])
+    assert hows(here, packed(there, "s1~0123456789ab"))[0][:2] == ("new", "s1~0123456789ab")
+
+
+def test_what_was_purged_here_can_be_had_back(here: Store, there: Store) -> None:
+    data = packed(there, "s1")
+    taken(here, data)
+    here.write([Deleted(session_id="s1", at_us=NOW)])
+    here.purge("s1")
+    assert hows(here, data) == [("deleted", "s1", 0)]
+    assert hows(here, data, undelete=True) == [("new", "s1", 3)]
+    assert list(here.read("s1")) == list(there.read("s1"))
+    assert (here.session("s1").cwd, here.session("s1").deleted_us) == ("/p", None)
+
+
+def test_the_users_title_and_folder_here_are_kept(here: Store, there: Store) -> None:
+    there.write([titled(TitleSource.AGENT, "Of the agent"), titled(TitleSource.USER, "There")])
+    taken(here, packed(there, "s1"))
+    assert here.session("s1").title == "There"
+    here.write([titled(TitleSource.USER, "Here"), Opened(session_id="s1", at_us=NOW, cwd="/moved")])
+    there.write([asked("s1", "More"), titled(TitleSource.AGENT, "Another")])
+    assert hows(here, packed(there, "s1"))[0][0] == "extended"
+    assert here.titles("s1") == {TitleSource.AGENT: "Another", TitleSource.USER: "Here"}
+    assert here.session("s1").cwd == "/moved"
+
+
+def test_the_agent_is_known_by_its_own_id_where_nobody_else_has_that(
+    here: Store, there: Store
+) -> None:
+    there.write([Opened(session_id="s1", at_us=NOW, agent_session_id="a1")])
+    data = packed(there, "s1")
+    taken(here, data)
+    assert here.session("s1").agent_session_id == "a1"
+    # What is added, the agent here has not heard, though it has a session of that name.
+    there.write([asked("s1", "More")])
+    taken(here, packed(there, "s1"))
+    assert here.session("s1").agent_session_id == NOBODY
+    here.erase("s1")
+    here.write([Opened(session_id="s2", at_us=NOW, agent_session_id="a1")])
+    taken(here, data)
+    assert here.session("s1").agent_session_id == NOBODY
+
+
+def test_nobody_elses_command_is_taken_over_unless_trusted(here: Store, there: Store) -> None:
+    evil = AgentIdentity(name="Agent", version="1", command=("sh", "-c", "evil"))
+    there.write([Opened(session_id="s1", at_us=NOW, agent=evil)])
+    data = packed(there, "s1")
+    taken(here, data)
+    assert here.session("s1").agent == AgentIdentity(name="Agent", version="1")
+    here.erase("s1")
+    own = AgentIdentity(name="agent", command=("/opt/agent", "acp"))
+    here.write([Opened(session_id="mine", at_us=NOW, agent=own, cwd="/p")])
+    taken(here, data)
+    assert here.session("s1").agent.command == ("/opt/agent", "acp")
+    here.erase("s1")
+    taken(here, data, trust=True)
+    assert here.session("s1").agent == evil
+
+
+def test_a_session_in_use_is_not_changed_under_its_user(here: Store, there: Store) -> None:
+    taken(here, packed(there, "s1"))
+    other = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
+    here.claim("s1", other)
+    assert hows(here, packed(there, "s1")) == [("unchanged", "s1", 0)]
+    there.write([asked("s1", "More")])
+    before = everything(here)
+    with pytest.raises(SessionInUse):
+        taken(here, packed(there, "s1"))
+    assert everything(here) == before
+    here.release(other)
+    taken(here, packed(there, "s1"))
+    assert here.holder("s1") is None
+    # Whoever drives it next learns that it was changed.
+    assert here.claim("s1", other).was_anothers
+    assert here.claim("s1", HOLDER).holder == other
