@@ -49,12 +49,21 @@ _ATTEMPTS = 3
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_pair = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw]).decode
-_KINDS = (Stretch, Opened, Titled, Tallied, Deleted, Archived, Forked)
+# The tags stand in pending files: they stay as they are, whatever the classes are called.
+_TAGS: dict[type[Change], str] = {
+    Stretch: "Stretch",
+    Opened: "Opened",
+    Titled: "Titled",
+    Tallied: "Tallied",
+    Deleted: "Deleted",
+    Archived: "Archived",
+    Forked: "Forked",
+}
 _decode: dict[str, Callable[[Any], Change]] = {
-    kind.__name__: msgspec.msgpack.Decoder(kind).decode for kind in _KINDS
+    tag: msgspec.msgpack.Decoder(kind).decode for kind, tag in _TAGS.items()
 }
 # How changes begin: an array of two, of which the first is a short text.
-_BEGINNINGS = [b"\x92" + _encode(kind.__name__) for kind in _KINDS]
+_BEGINNINGS = [b"\x92" + _encode(tag) for tag in _TAGS.values()]
 _BEGINNING = re.compile(b"|".join(map(re.escape, _BEGINNINGS)))
 _LONGEST_BEGINNING = max(map(len, _BEGINNINGS))
 _READ = 1 << 20
@@ -265,7 +274,7 @@ def _take_in_file(file: Path, store: Store, tell: Callable[[str], object]) -> No
 
 
 def _record(change: Change) -> bytes:
-    data = _encode((type(change).__name__, change))
+    data = _encode((_TAGS[type(change)], change))
     return _HEAD.pack(len(data), zlib.crc32(data)) + data
 
 
