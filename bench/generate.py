@@ -11,12 +11,12 @@ import lines
 from rekindle.model import (
     AgentIdentity,
     Change,
-    Holder,
+    Counted,
+    EntryBatch,
     Kind,
+    LeaseHolder,
     Opened,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -61,7 +61,7 @@ def lengthen(db: SqliteStore, begin: int, end: int) -> None:
                 db.write([stretch])
             for stretch in _tool_call(LONG, at_us, f"call-{number}-{call}", _OUTPUT):
                 db.write([stretch])
-        tally = Tallied(session_id=LONG, at_us=at_us, turns=1, messages=1 + _CALLS_A_TURN)
+        tally = Counted(session_id=LONG, at_us=at_us, turns=1, messages=1 + _CALLS_A_TURN)
         db.write([_answer(LONG, at_us), tally], sync=True)
 
 
@@ -77,7 +77,7 @@ def crowd(db: SqliteStore, begin: int, end: int, padding: int) -> None:
         numbers = range(start, min(start + _SESSIONS_A_COMMIT, end))
         db.write(list(chain.from_iterable(_session(n, words, padding) for n in numbers)))
         # Each has been driven by somebody who is gone.
-        holder = Holder(token=f"gone-{start}", pid=start, host="here")
+        holder = LeaseHolder(token=f"gone-{start}", pid=start, host="here")
         for number in numbers:
             db.claim(session_name(number), holder)
         db.release(holder)
@@ -104,7 +104,7 @@ def _session(number: int, words: Iterator[str], padding: int) -> Iterator[Change
         yield from _tool_call(name, at_us, "call", (_OUTPUT * (padding // len(_OUTPUT) + 1)))
     yield _update(name, at_us, sessionUpdate="agent_message_chunk", content=_content(answered))
     yield _answer(name, at_us)
-    yield Tallied(session_id=name, at_us=at_us, turns=1, messages=2)
+    yield Counted(session_id=name, at_us=at_us, turns=1, messages=2)
 
 
 def _words(seed: int) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _words(seed: int) -> Iterator[str]:
             yield "the " + " ".join(drawn[start : start + 12])
 
 
-def _chunks(at_us: int, begin: int, end: int) -> Iterator[Stretch]:
+def _chunks(at_us: int, begin: int, end: int) -> Iterator[EntryBatch]:
     for start in range(begin, end, _CHUNKS_A_READ):
         numbers = range(start, min(start + _CHUNKS_A_READ, end))
         data = b"\n".join(_CHUNK % number for number in numbers)
@@ -132,7 +132,7 @@ def _text(number: int) -> str:
     return f"{number:012} of forty bytes a chunk says. "
 
 
-def _tool_call(name: str, at_us: int, call_id: str, output: str) -> Iterator[Stretch]:
+def _tool_call(name: str, at_us: int, call_id: str, output: str) -> Iterator[EntryBatch]:
     call = {"toolCallId": call_id, "title": "Run the tests", "kind": "execute"}
     yield _update(name, at_us, sessionUpdate="tool_call", **call, status="pending")
     content = [{"type": "content", "content": _content(output)}]
@@ -144,25 +144,25 @@ def _content(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-def _prompt(name: str, at_us: int, asked: str) -> Stretch:
+def _prompt(name: str, at_us: int, asked: str) -> EntryBatch:
     params = {"sessionId": name, "prompt": [_content(asked)]}
     line = lines.encode(id=1, method="session/prompt", params=params)
     return _entry(name, Kind.PROMPT, at_us, line[:-1])
 
 
-def _update(name: str, at_us: int, **update: object) -> Stretch:
+def _update(name: str, at_us: int, **update: object) -> EntryBatch:
     line = lines.encode(method="session/update", params={"sessionId": name, "update": update})
     return _entry(name, Kind.UPDATE, at_us, line[:-1])
 
 
-def _answer(name: str, at_us: int) -> Stretch:
+def _answer(name: str, at_us: int) -> EntryBatch:
     line = lines.encode(id=1, result={"stopReason": "end_turn"})
     return _entry(name, Kind.ANSWER, at_us, line[:-1])
 
 
-def _entry(name: str, kind: Kind, at_us: int, data: bytes, count: int = 1) -> Stretch:
+def _entry(name: str, kind: Kind, at_us: int, data: bytes, count: int = 1) -> EntryBatch:
     side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
-    return Stretch(session_id=name, side=side, kind=kind, at_us=at_us, data=data, count=count)
+    return EntryBatch(session_id=name, side=side, kind=kind, at_us=at_us, data=data, count=count)
 
 
 _CHUNK = lines.encode(

@@ -9,7 +9,7 @@ import command_line
 import lines
 from client import Client, WrongResult
 from memory import held_mb
-from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch, Tallied
+from rekindle.model import AgentIdentity, Counted, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from setups import connected
 
@@ -72,11 +72,13 @@ def _middle_ms(db: SqliteStore, page: Page) -> float:
     return median(times)
 
 
-def _session(number: int) -> list[Opened | Stretch]:
+def _session(number: int) -> list[Opened | EntryBatch]:
     name, at_us = f"ses_{number:08}", _NOW_US + number
     agent = AgentIdentity(name="bench", command=("bench",))
     cwd = f"{_FOLDER}/{number % 10}"
-    prompt = Stretch(session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}")
+    prompt = EntryBatch(
+        session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}"
+    )
     return [Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), prompt]
 
 
@@ -89,8 +91,8 @@ def _fill(store: Path, chunks: int) -> None:
     line = lines.encode(method="session/update", params={"sessionId": _SESSION, "update": update})
     prompt = {"sessionId": _SESSION, "prompt": [{"type": "text", "text": "Go on"}]}
 
-    def entry(kind: Kind, data: bytes, count: int = 1) -> Stretch:
-        return Stretch(
+    def entry(kind: Kind, data: bytes, count: int = 1) -> EntryBatch:
+        return EntryBatch(
             session_id=_SESSION, side=Side.AGENT, kind=kind, at_us=1, data=data, count=count
         )
 
@@ -106,7 +108,7 @@ def _fill(store: Path, chunks: int) -> None:
                 db.write([entry(Kind.UPDATE, b"\n".join([line[:-1]] * count), count)])
                 left -= count
             answer = lines.encode(id=1, result={"stopReason": "end_turn"})[:-1]
-            tally = Tallied(session_id=_SESSION, at_us=1, turns=1, messages=2)
+            tally = Counted(session_id=_SESSION, at_us=1, turns=1, messages=2)
             db.write([entry(Kind.ANSWER, answer), tally])
 
 

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import lines
 from client import WrongResult
-from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch
+from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.sqlite.search_index import Index
 from rekindle.store.sqlite.search_query import Wanted, search
 from rekindle.store.sqlite.store import SqliteStore
@@ -97,7 +97,7 @@ def _fill(store: Path, messages: int) -> None:
     words = _words()
     agent = AgentIdentity(name="bench", command=("bench",))
     with SqliteStore(store) as db:
-        changes: list[Opened | Stretch] = []
+        changes: list[Opened | EntryBatch] = []
         for number in range(messages // _MESSAGES_A_SESSION):
             name, at_us = f"ses_{number:08}", _NOW_US + number * _MESSAGES_A_SESSION
             cwd = f"{_FOLDER}/{number % 100}"
@@ -124,9 +124,9 @@ def _words() -> Iterator[str]:
         yield " ".join([*words, "zebrafish"] if number % _EVERY == 0 else words)
 
 
-def _turn(session_id: str, at_us: int, asked: str, answered: str) -> Iterator[Stretch]:
-    def entry(side: Side, kind: Kind, line: bytes) -> Stretch:
-        return Stretch(session_id=session_id, side=side, kind=kind, at_us=at_us, data=line[:-1])
+def _turn(session_id: str, at_us: int, asked: str, answered: str) -> Iterator[EntryBatch]:
+    def entry(side: Side, kind: Kind, line: bytes) -> EntryBatch:
+        return EntryBatch(session_id=session_id, side=side, kind=kind, at_us=at_us, data=line[:-1])
 
     prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": asked}]}
     content = {"type": "text", "text": answered}

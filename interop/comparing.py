@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import table, text
 from rekindle.client import Item, Message, Role, ToolCall
+from rekindle.jsonvalue import as_object, as_str
 
 Json = dict[str, Any]
 Told = tuple[str, str]
@@ -77,10 +77,10 @@ def _between(live: dict[str, str], later: dict[str, str]) -> Iterator[Difference
 
 def _seen(call: ToolCall) -> dict[str, str]:
     """Return what people see of a tool call."""
-    content = [table(part) for part in call.content]
+    content = [as_object(part) for part in call.content]
     shown = [_words(part) for part in content if part.get("type") == "content"]
     changes = [_change(part) for part in content if part.get("type") == "diff"]
-    files = [text(table(place).get("path")) or "" for place in call.locations]
+    files = [as_str(as_object(place).get("path")) or "" for place in call.locations]
     return {
         "kind of a call": call.kind,
         "status of a call": call.status,
@@ -92,9 +92,9 @@ def _seen(call: ToolCall) -> dict[str, str]:
 
 
 def _words(part: Json) -> str:
-    return text(table(part.get("content")).get("text")) or ""
+    return as_str(as_object(part.get("content")).get("text")) or ""
 
 
 def _change(part: Json) -> str:
     """Return the patch of a diff, from the name of the file on."""
-    return (text(table(part.get("patch")).get("text")) or "").partition("\n+++ ")[2]
+    return (as_str(as_object(part.get("patch")).get("text")) or "").partition("\n+++ ")[2]

@@ -18,8 +18,8 @@ from interop.known import reason_of
 from interop.model import mind
 from interop.outcome import IMPORT_STEPS, Explained, Outcome, Wrong, reason
 from interop.place import Place
-from rekindle.acp.jsonrpc import table
 from rekindle.client import Agent, Item, RekindleError, Session, ToolCall
+from rekindle.jsonvalue import as_object
 
 Json = dict[str, Any]
 
@@ -183,7 +183,7 @@ class Importing:
         listed = [it async for it in agent.sessions(self._project)]
         if [it.id for it in listed] != [self._id]:
             raise Wrong(f"{len(listed)} sessions are in the list")
-        meta = table(listed[0].meta.get("rekindle"))
+        meta = as_object(listed[0].meta.get("rekindle"))
         if meta.get("importedFrom") != self._tool:
             raise Wrong(f"importedFrom is {meta.get('importedFrom')}")
         return meta

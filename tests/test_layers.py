@@ -47,18 +47,12 @@ LAZY = {("store/address.py", "store/sqlite")}
 """A module that names an implementation, and imports it only when it is asked for one."""
 
 KNOWN_VIOLATIONS = {
-    ("acp/translate/live_tool_calls.py", "transcript"),
     ("runtime/recorder.py", "store/sqlite"),
     ("runtime/write_buffer.py", "store/sqlite"),
-    ("store/forking.py", "store/sqlite"),
     ("store/memory.py", "transcript"),
     ("store/sqlite/maintenance.py", "transcript"),
-    ("store/sqlite/recovery.py", "acp"),
     ("store/sqlite/recovery.py", "transcript"),
-    ("store/sqlite/search_query.py", "transcript"),
     ("store/sqlite/store.py", "transfer"),
-    ("text/search_terms.py", "transcript"),
-    ("transcript/replay_cursor.py", "proxy"),
     ("transfer/indexer.py", "store/sqlite"),
     ("transfer/rescue.py", "store/sqlite"),
 }

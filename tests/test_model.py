@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from rekindle.model import AgentIdentity, Kind, Session, Side, Stretch
+from rekindle.model import AgentIdentity, EntryBatch, Kind, Session, Side
 
 
 def test_each_side_has_a_peer() -> None:
@@ -14,8 +14,8 @@ def test_an_agents_program_is_the_name_of_its_command() -> None:
 
 
 def test_a_line_of_a_stretch_has_no_newline() -> None:
-    def stretch(data: bytes, count: int) -> Stretch:
-        return Stretch(
+    def stretch(data: bytes, count: int) -> EntryBatch:
+        return EntryBatch(
             session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=data, count=count
         )
 

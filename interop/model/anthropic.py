@@ -6,7 +6,7 @@ from typing import Any
 
 from interop.model.conversation import Call, Reply, Said, Shown, Tool
 from interop.model.dialect import Event, halves, number
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -25,10 +25,14 @@ class Anthropic:
 
     def read(self, body: Json) -> Shown:
         """Return what a request shows."""
-        tools = map(table, rows(body.get("tools")))
+        tools = map(as_object, as_array(body.get("tools")))
         return Shown(
-            said=tuple(it for part in rows(body.get("messages")) for it in _said(table(part))),
-            tools=tuple(Tool(str(it.get("name")), table(it.get("input_schema"))) for it in tools),
+            said=tuple(
+                it for part in as_array(body.get("messages")) for it in _said(as_object(part))
+            ),
+            tools=tuple(
+                Tool(str(it.get("name")), as_object(it.get("input_schema"))) for it in tools
+            ),
             is_streamed=body.get("stream") is True,
             model=str(body.get("model")),
         )
@@ -72,18 +76,18 @@ def _head(shown: Shown) -> Json:
 def _said(message: Json) -> Iterator[Said]:
     """Yield what a message has: results of tools come as messages of the user."""
     content = message.get("content")
-    words = text(content)
-    blocks = [{"type": "text", "text": words}] if words is not None else rows(content)
-    results = [table(it) for it in blocks if table(it).get("type") == "tool_result"]
+    words = as_str(content)
+    blocks = [{"type": "text", "text": words}] if words is not None else as_array(content)
+    results = [as_object(it) for it in blocks if as_object(it).get("type") == "tool_result"]
     for block in results:
         inner = block.get("content")
-        yield Said("tool", text(inner) or _words(rows(inner)))
+        yield Said("tool", as_str(inner) or _words(as_array(inner)))
     if len(results) < len(blocks):
         yield Said("model" if message.get("role") == "assistant" else "user", _words(blocks))
 
 
 def _words(blocks: list[Any]) -> str:
-    parts = (text(table(block).get("text")) for block in blocks)
+    parts = (as_str(as_object(block).get("text")) for block in blocks)
     return "\n".join(part for part in parts if part)
 
 

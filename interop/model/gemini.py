@@ -5,7 +5,7 @@ from typing import Any
 
 from interop.model.conversation import Call, Reply, Said, Shown, Tool
 from interop.model.dialect import Event, halves
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -21,12 +21,14 @@ class Gemini:
     def read(self, body: Json) -> Shown:
         """Return what a request shows."""
         declared = (
-            table(it)
-            for tool in rows(body.get("tools"))
-            for it in rows(table(tool).get("functionDeclarations"))
+            as_object(it)
+            for tool in as_array(body.get("tools"))
+            for it in as_array(as_object(tool).get("functionDeclarations"))
         )
         return Shown(
-            said=tuple(it for part in rows(body.get("contents")) for it in _said(table(part))),
+            said=tuple(
+                it for part in as_array(body.get("contents")) for it in _said(as_object(part))
+            ),
             tools=tuple(Tool(str(it.get("name")), _schema(it)) for it in declared),
             is_streamed=self._is_streamed,
             model="gemini",
@@ -51,17 +53,17 @@ class Gemini:
 
 
 def _schema(declaration: Json) -> Json:
-    return table(declaration.get("parametersJsonSchema") or declaration.get("parameters"))
+    return as_object(declaration.get("parametersJsonSchema") or declaration.get("parameters"))
 
 
 def _said(content: Json) -> Iterator[Said]:
-    parts = [table(part) for part in rows(content.get("parts"))]
-    results = [table(part["functionResponse"]) for part in parts if "functionResponse" in part]
+    parts = [as_object(part) for part in as_array(content.get("parts"))]
+    results = [as_object(part["functionResponse"]) for part in parts if "functionResponse" in part]
     for result in results:
-        response = table(result.get("response"))
-        yield Said("tool", text(response.get("output")) or str(response))
+        response = as_object(result.get("response"))
+        yield Said("tool", as_str(response.get("output")) or str(response))
     if len(results) < len(parts):
-        words = "\n".join(text(part.get("text")) or "" for part in parts)
+        words = "\n".join(as_str(part.get("text")) or "" for part in parts)
         yield Said("model" if content.get("role") == "model" else "user", words)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from interop.model.conversation import Call, Reply, Said, Shown, Tool, Words
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 Values = dict[tuple[str, ...], str]
@@ -150,10 +150,10 @@ def _calling(tools: Iterable[Tool], best_first: Iterable[str], values: Values) -
 def _arguments(schema: Json, values: Values) -> Json:
     """Fill in what the tool must be given, and whatever is known by its name."""
     known = {name: value for names, value in values.items() for name in names}
-    properties = table(schema.get("properties"))
-    required = set(map(str, rows(schema.get("required"))))
+    properties = as_object(schema.get("properties"))
+    required = set(map(str, as_array(schema.get("required"))))
     return {
-        name: _argument(known.get(name), name, text(table(kind).get("type")))
+        name: _argument(known.get(name), name, as_str(as_object(kind).get("type")))
         for name, kind in properties.items()
         if name in required | known.keys()
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 from interop.model.conversation import Call, Reply, Role, Said, Shown, Tool
 from interop.model.dialect import Event, halves, number
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -19,15 +19,17 @@ class OpenaiChat:
 
     def read(self, body: Json) -> Shown:
         """Return what a request shows."""
-        messages = map(table, rows(body.get("messages")))
-        functions = (table(table(it).get("function")) for it in rows(body.get("tools")))
+        messages = map(as_object, as_array(body.get("messages")))
+        functions = (as_object(as_object(it).get("function")) for it in as_array(body.get("tools")))
         return Shown(
             said=tuple(
                 Said(role, _words(message.get("content")))
                 for message in messages
-                if (role := _ROLES.get(text(message.get("role")))) is not None
+                if (role := _ROLES.get(as_str(message.get("role")))) is not None
             ),
-            tools=tuple(Tool(str(it.get("name")), table(it.get("parameters"))) for it in functions),
+            tools=tuple(
+                Tool(str(it.get("name")), as_object(it.get("parameters"))) for it in functions
+            ),
             is_streamed=body.get("stream") is True,
             model=str(body.get("model")),
         )
@@ -53,8 +55,8 @@ def _head(shown: Shown, kind: str) -> Json:
 
 
 def _words(content: object) -> str:
-    parts = (text(table(part).get("text")) for part in rows(content))
-    return text(content) or "\n".join(part for part in parts if part)
+    parts = (as_str(as_object(part).get("text")) for part in as_array(content))
+    return as_str(content) or "\n".join(part for part in parts if part)
 
 
 def _content(reply: Reply, shown: Shown) -> Json:

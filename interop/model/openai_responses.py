@@ -6,7 +6,7 @@ from typing import Any
 
 from interop.model.conversation import Call, Reply, Role, Said, Shown, Tool
 from interop.model.dialect import Event, halves, number
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -26,12 +26,12 @@ class OpenaiResponses:
     def read(self, body: Json) -> Shown:
         """Return what a request shows."""
         asked = body.get("input")
-        items = [{"role": "user", "content": asked}] if isinstance(asked, str) else rows(asked)
-        tools = map(table, rows(body.get("tools")))
+        items = [{"role": "user", "content": asked}] if isinstance(asked, str) else as_array(asked)
+        tools = map(as_object, as_array(body.get("tools")))
         return Shown(
-            said=tuple(said for item in items if (said := _said(table(item))) is not None),
+            said=tuple(said for item in items if (said := _said(as_object(item))) is not None),
             tools=tuple(
-                Tool(str(it.get("name")), table(it.get("parameters")))
+                Tool(str(it.get("name")), as_object(it.get("parameters")))
                 for it in tools
                 if it.get("type") == "function"
             ),
@@ -80,13 +80,13 @@ class OpenaiResponses:
 def _said(item: Json) -> Said | None:
     if str(item.get("type")).endswith("_call_output"):
         return Said("tool", _words(item.get("output")))
-    role = _ROLES.get(text(item.get("role")))
+    role = _ROLES.get(as_str(item.get("role")))
     return None if role is None else Said(role, _words(item.get("content")))
 
 
 def _words(content: object) -> str:
-    parts = (text(table(part).get("text")) for part in rows(content))
-    return text(content) or "\n".join(part for part in parts if part)
+    parts = (as_str(as_object(part).get("text")) for part in as_array(content))
+    return as_str(content) or "\n".join(part for part in parts if part)
 
 
 def _thoughts(reply: Reply, shown: Shown) -> list[Json]:

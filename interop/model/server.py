@@ -18,7 +18,7 @@ from interop.model.gemini import Gemini
 from interop.model.mind import reply_to
 from interop.model.openai_chat import OpenaiChat
 from interop.model.openai_responses import OpenaiResponses
-from rekindle.acp.jsonrpc import table
+from rekindle.jsonvalue import as_object
 
 Json = dict[str, Any]
 Log = Callable[[str], None]
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer as the model."""
         path = self.path.partition("?")[0]
-        body = table(json.loads(self._body() or b"{}"))
+        body = as_object(json.loads(self._body() or b"{}"))
         dialect = next((it for form, it in _DIALECTS if re.search(form, path)), None)
         if dialect is None:
             self._answer_besides(path)

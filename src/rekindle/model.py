@@ -77,7 +77,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     protocol: int = 1
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class EntryBatch(Struct, frozen=True, kw_only=True):
     """Entries to be written that follow each other and differ only in their line.
 
     What one read of the wire brings is mostly alike, so it is decided on, written and
@@ -117,7 +117,7 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
         return PurePath(self.command[0]).name if self.command else None
 
 
-NOBODY = ""
+UNKNOWN_TO_AGENT = ""
 """In the place of the agent's id for a session: the agent does not know it."""
 
 
@@ -153,7 +153,7 @@ class Titled(Struct, frozen=True, kw_only=True):
     title: str | None
 
 
-class Tallied(Struct, frozen=True, kw_only=True):
+class Counted(Struct, frozen=True, kw_only=True):
     """More turns and messages were seen in the session."""
 
     session_id: str
@@ -189,7 +189,7 @@ class Forked(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class RecordedPrefix(Struct, frozen=True, kw_only=True):
     """What a session has from before its file went on without us."""
 
     entries: int
@@ -210,7 +210,7 @@ class Origin(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
     """How many of the session's entries are from it; if there are more, it went on here."""
     settled: int = 0
     """How many of those stay as they are, however the file goes on."""
-    recorded: Recorded | None = None
+    recorded: RecordedPrefix | None = None
     """The first of those, if they were recorded here: the file tells them in other words."""
     version: int = 0
     """Of the importer: another one may make other entries of the same file."""
@@ -224,7 +224,7 @@ class Imported(Struct, frozen=True, kw_only=True):
     origin: Origin
 
 
-class Cut(Struct, frozen=True, kw_only=True):
+class Truncated(Struct, frozen=True, kw_only=True):
     """The entries of a session after that one are taken away, because others come instead."""
 
     session_id: str
@@ -232,11 +232,11 @@ class Cut(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-Change = Stretch | Opened | Titled | Tallied | Deleted | Archived | Forked | Imported | Cut
+Change = EntryBatch | Opened | Titled | Counted | Deleted | Archived | Forked | Imported | Truncated
 """What can be written to a store."""
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class LeaseHolder(Struct, frozen=True, kw_only=True):
     """The process that drives a session. `token` tells it from all others, past and future."""
 
     token: str
@@ -244,12 +244,12 @@ class Holder(Struct, frozen=True, kw_only=True):
     host: str
 
 
-class Claimed(Struct, frozen=True):
+class LeaseResult(Struct, frozen=True):
     """What came of a claim: who drives the session instead, or since when it is ours."""
 
-    holder: Holder | None = None
+    holder: LeaseHolder | None = None
     """Another that drives it; then it is not ours."""
-    was_anothers: bool = False
+    was_held_by_another: bool = False
     """Whether the one before us was another."""
 
 
@@ -279,17 +279,17 @@ class Session(Struct, frozen=True, kw_only=True):
         return self.origin is not None and self.origin.entries > 0
 
     @property
-    def is_stray(self) -> bool:
+    def is_unopened(self) -> bool:
         """Whether no client has opened it: a sub-agent's, or one that was never told whole."""
         return self.cwd is None
 
     @property
     def is_purged(self) -> bool:
         """Whether nothing is left but that it was deleted."""
-        return self.deleted_us is not None and self.is_stray and not self.turns + self.messages
+        return self.deleted_us is not None and self.is_unopened and not self.turns + self.messages
 
 
-class Standing(StrEnum):
+class SessionStatus(StrEnum):
     """How it stands with a session now."""
 
     LIVE = "live"
@@ -300,7 +300,7 @@ class Standing(StrEnum):
     """Neither."""
 
 
-class Sum(Struct, frozen=True, kw_only=True):
+class SessionTotals(Struct, frozen=True, kw_only=True):
     """How much there is in some sessions."""
 
     sessions: int = 0
@@ -311,7 +311,7 @@ class Sum(Struct, frozen=True, kw_only=True):
 class Overview(Struct, frozen=True, kw_only=True):
     """What a store has in all, of the sessions that were opened by a client, and not deleted."""
 
-    whole: Sum
+    whole: SessionTotals
     archived: int
     deleted: int
     """How many were deleted and can be brought back."""
@@ -319,9 +319,9 @@ class Overview(Struct, frozen=True, kw_only=True):
     """When the first of them was made."""
     last_us: int | None
     """When one of them was last used."""
-    agents: dict[str, Sum]
+    agents: dict[str, SessionTotals]
     """By the name that an agent gives itself, else its program's; "" where neither is known."""
-    weeks: dict[int, Sum]
+    weeks: dict[int, SessionTotals]
     """By the Monday, in UTC, of the week in which a session was made."""
     size: int
     """How many bytes the store takes."""
@@ -329,12 +329,12 @@ class Overview(Struct, frozen=True, kw_only=True):
     """How many of them hold nothing, and can be given back."""
 
 
-class Arrived(Struct, frozen=True, kw_only=True, rename="camel"):
+class IncomingSession(Struct, frozen=True, kw_only=True, rename="camel"):
     """A session as it comes from elsewhere: all that is known of it but its entries."""
 
     id: str
     created_us: int
-    agent_session_id: str = NOBODY
+    agent_session_id: str = UNKNOWN_TO_AGENT
     agent: AgentIdentity = AgentIdentity()
     cwd: str | None = None
     directories: tuple[str, ...] = ()
@@ -363,4 +363,28 @@ class Page(Struct, frozen=True, kw_only=True):
     """Only those that are archived."""
     deleted: bool = False
     """Those that were deleted, instead of those that are there."""
-    with_strays: bool = False
+    with_unopened: bool = False
+
+
+class DocumentKind(StrEnum):
+    """Where words are from."""
+
+    USER = "user"
+    AGENT = "agent"
+    THOUGHT = "thought"
+    TOOL_CALL = "tool_call"
+    PLAN = "plan"
+    TITLE = "title"
+    """The session's own."""
+
+
+class SearchDocument(Struct, frozen=True, kw_only=True):
+    """Words that stand together, and their place in the session."""
+
+    turn: int
+    seq: int
+    at_us: int
+    origin: DocumentKind
+    ident: str | None = None
+    """What a later entry may call it by."""
+    words: str

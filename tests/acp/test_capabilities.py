@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from rekindle.acp import methods
-from rekindle.acp.capabilities import Capabilities, advertise, read_capabilities
+from rekindle.acp.capabilities import Capabilities, read_capabilities
+from rekindle.proxy.advertising import advertise_v1
 
 Json = dict[str, Any]
 
@@ -48,7 +49,7 @@ def test_version_2_is_known_by_its_body_and_not_by_its_number() -> None:
 
 
 def advertised(result: Json, version: str) -> Json:
-    return advertise(result, read_capabilities(result), version)
+    return advertise_v1(result, read_capabilities(result), version)
 
 
 def test_the_client_is_told_the_whole_lifecycle_and_who_does_it() -> None:

@@ -4,19 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import UNSET, Raw
 
-from rekindle.acp.jsonrpc import (
-    decode,
-    encode,
-    error_response,
-    members,
-    peek,
-    request,
-    request_key,
-    rows,
-    split_batch,
-    table,
-    text,
-)
+from rekindle.acp.jsonrpc import error_response, read_envelope, request, request_key, split_batch
+from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_object, encode
 
 JSON = st.recursive(
     st.none()
@@ -44,7 +33,7 @@ DEEP = b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     ],
 )
 def test_frames_are_told_apart(line: bytes, *, is_request: bool, is_response: bool) -> None:
-    message = peek(line)
+    message = read_envelope(line)
     assert message is not None
     assert message.is_request is is_request
     assert message.is_response is is_response
@@ -54,7 +43,7 @@ def test_frames_are_told_apart(line: bytes, *, is_request: bool, is_response: bo
     "line", [b"", b"hello", b"17", b"null", b"[]", b'{"a":', b"\xff\xfe", b'{"a":1}{', DEEP]
 )
 def test_what_is_no_object_is_no_message(line: bytes) -> None:
-    assert peek(line) is None
+    assert read_envelope(line) is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +56,7 @@ def test_broken_text_does_not_hide_what_a_line_is(broken: bytes) -> None:
         b'{"method":"session/update","params":{"sessionId":"s","update":'
         b'{"sessionUpdate":"plan","content":"' + broken + b'"}}}'
     )
-    message = peek(line)
+    message = read_envelope(line)
     assert message is not None
     assert message.method == "session/update"
     assert message.session_id == "s"
@@ -87,7 +76,7 @@ def test_broken_text_does_not_hide_what_a_line_is(broken: bytes) -> None:
     ],
 )
 def test_fields_of_unexpected_types_count_as_absent(line: bytes) -> None:
-    message = peek(line)
+    message = read_envelope(line)
     assert message is not None
     assert message.method == "m"
     assert message.session_id is None
@@ -95,14 +84,14 @@ def test_fields_of_unexpected_types_count_as_absent(line: bytes) -> None:
 
 @given(st.binary())
 def test_peeking_never_fails(line: bytes) -> None:
-    peek(line)
+    read_envelope(line)
     split_batch(line)
 
 
 @given(JSON)
 def test_peeking_at_any_json_never_fails(value: object) -> None:
     line = json.dumps(value).encode()
-    assert (peek(line) is not None) is isinstance(value, dict)
+    assert (read_envelope(line) is not None) is isinstance(value, dict)
     assert decode(line) == value
 
 
@@ -144,15 +133,15 @@ def test_what_is_no_id_has_no_key(raw: bytes) -> None:
 
 
 def test_values_of_the_wrong_type_count_as_empty() -> None:
-    assert table([1]) == {}
-    assert rows({"a": 1}) == []
-    assert text(5) is None
-    assert members(b"[1]") is None
+    assert as_object([1]) == {}
+    assert as_array({"a": 1}) == []
+    assert as_str(5) is None
+    assert decode_object(b"[1]") is None
 
 
 def test_text_can_always_be_stored() -> None:
-    assert text("a\ud83db") == "a\\ud83db"
-    assert text("😀") == "😀"
+    assert as_str("a\ud83db") == "a\\ud83db"
+    assert as_str("😀") == "😀"
 
 
 def test_frames_are_written() -> None:

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from playbook import Playbook
-from rekindle.acp.jsonrpc import decode
 from rekindle.acp.rewrite import with_id, with_session_id
+from rekindle.jsonvalue import decode
 from rekindle.model import Side
 from version_conversations import Talk
 
@@ -84,7 +84,7 @@ def test_an_agent_that_was_started_anew_may_ask_under_any_id(own_id: bytes) -> N
     step = book.relay.receive(Side.AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
     (line,) = step.to_client
     assert json.loads(line)["id"].startswith("rekindle-1-")
-    assert step.complaints == []
+    assert step.reports == []
     odd = b'{"method":"$/cancel_request","params":{"requestId":1,"x":%s}}' % (b"9" * 5000)
     assert book.relay.receive(Side.AGENT, odd, 6).to_client == [odd]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 
 from fuzz.grammar import Speaker  # noqa: E402 - found only now
-from rekindle.acp.jsonrpc import UNSET, encode, peek  # noqa: E402
+from rekindle.acp.jsonrpc import UNSET, read_envelope  # noqa: E402
+from rekindle.jsonvalue import encode  # noqa: E402
 from rekindle.model import Side  # noqa: E402
 
 
@@ -16,7 +17,7 @@ def main(seed: int, protocol: int) -> None:
     speaker = Speaker(random.Random(seed), 0.2)  # noqa: S311 - chance is wanted
     out = sys.stdout.buffer
     for line in sys.stdin.buffer:
-        message = peek(line)
+        message = read_envelope(line)
         if message is None or message.method is UNSET or message.id is UNSET:
             continue
         said = [speaker.quotes(Side.AGENT) for _ in range(3)]

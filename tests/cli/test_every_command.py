@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from rekindle.cli.main import COMMANDS, MISTAKE, main, parser_of
-from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
@@ -57,7 +57,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     home = tmp_path / "home"
     home.mkdir()
     path = tmp_path / "s.db"
-    said = Stretch(
+    said = EntryBatch(
         session_id="ses_1", side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=b'{"params": {}}'
     )
     with SqliteStore(path) as store:
@@ -304,7 +304,7 @@ def test_an_interrupt_while_nobody_takes_what_is_said(environ: dict[str, str]) -
     lines = [b'{"params": {"prompt": [{"type": "text", "text": "%s"}]}}' % (b"x" * 9999)] * 50
     with SqliteStore(Path(environ["REKINDLE_STORE"])) as store:
         for line in lines:
-            said = Stretch(
+            said = EntryBatch(
                 session_id="ses_1", side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=line
             )
             store.write([said])

@@ -12,18 +12,18 @@ from rekindle.cli.commands.stats import describe
 from rekindle.model import (
     AgentIdentity,
     Archived,
+    Counted,
+    EntryBatch,
     Kind,
     Opened,
     Overview,
+    SessionTotals,
     Side,
-    Stretch,
-    Sum,
-    Tallied,
     Titled,
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.store.weeks import week_of
+from rekindle.text.times import week_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 HOUR = 3_600_000_000
@@ -52,7 +52,7 @@ def path(tmp_path: Path) -> Path:
         directories=("/home/user/grammar",),
         parent_id="ses_0",
     )
-    prompt = Stretch(
+    prompt = EntryBatch(
         session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=THEN + HOUR, data=b"{}"
     )
     with SqliteStore(path) as store:
@@ -62,7 +62,7 @@ def path(tmp_path: Path) -> Path:
                 Titled(
                     session_id=name, at_us=THEN, source=TitleSource.USER, title="Fix the parser"
                 ),
-                Tallied(session_id=name, at_us=THEN, turns=1, messages=2),
+                Counted(session_id=name, at_us=THEN, turns=1, messages=2),
                 Archived(session_id=name, at_us=THEN + 24 * HOUR),
                 prompt,
             ]
@@ -99,7 +99,7 @@ def test_the_figures_are_as_documented(path: Path) -> None:
 
 
 def test_a_week_is_as_documented() -> None:
-    whole = Sum(sessions=1, turns=1, messages=2)
+    whole = SessionTotals(sessions=1, turns=1, messages=2)
     found = Overview(
         whole=whole,
         archived=0,
@@ -127,7 +127,7 @@ def test_no_json_has_a_character_that_acts_or_a_number_that_is_none(path: Path) 
                 Opened(session_id="ses_2", at_us=THEN, agent=AgentIdentity(name=words), cwd=words),
                 Titled(session_id="ses_2", at_us=THEN, source=TitleSource.USER, title=words),
                 *(
-                    Stretch(session_id="ses_2", side=side, kind=kind, at_us=THEN, data=data)
+                    EntryBatch(session_id="ses_2", side=side, kind=kind, at_us=THEN, data=data)
                     for side, kind, data in (
                         (Side.CLIENT, Kind.PROMPT, line.encode()),
                         (Side.AGENT, Kind.UPDATE, call.encode()),

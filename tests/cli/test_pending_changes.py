@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.address import open_store, pending_files
 from rekindle.store.sqlite.pending import MARK, Pending
 from rekindle.store.sqlite.store import SqliteStore
@@ -25,8 +25,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def said(session: str, line: bytes) -> Stretch:
-    return Stretch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
+def said(session: str, line: bytes) -> EntryBatch:
+    return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
 def waiting(path: Path, session: str = "ses_1") -> Pending:

@@ -6,12 +6,13 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 from msgspec import Raw
 
-from rekindle.acp.jsonrpc import encode, notification, request, response
+from rekindle.acp.jsonrpc import notification, request, response
 from rekindle.client import Question, Said
 from rekindle.client.dispatcher import Sessions
 from rekindle.client.handshake import Greeting
 from rekindle.client.session import Session
 from rekindle.client.session_channel import Talk
+from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
 
 KINDS = [

@@ -11,9 +11,9 @@ from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown, contained, fenced
 from rekindle.export.markdown_html import rendered
-from rekindle.export.plain import clean
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
+from rekindle.text.sanitize import clean
 from rekindle.transcript.reducer import fold
 from safe_documents import UNSEEN, check
 

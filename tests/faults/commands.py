@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, place
 from rekindle.store.sqlite.store import SqliteStore
@@ -119,9 +119,9 @@ def _bundle(world: World) -> Path:
     return bundle
 
 
-def _said(session_id: str, kind: Kind, data: bytes, count: int = 1) -> Stretch:
+def _said(session_id: str, kind: Kind, data: bytes, count: int = 1) -> EntryBatch:
     side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
-    return Stretch(
+    return EntryBatch(
         session_id=session_id, side=side, kind=kind, at_us=_LONG_AGO_US, data=data, count=count
     )
 

@@ -131,7 +131,7 @@ def _see_most_of_it(world: World, editor: Editor, session_id: str) -> None:
         return
     said = {one for piece in world.ledger[session_id].pieces.values() for one in piece}
     with SqliteStore(world.store, create=False) as store:
-        sessions = store.sessions(Page(limit=1000, with_strays=True))
+        sessions = store.sessions(Page(limit=1000, with_unopened=True))
         saved = {one for it in sessions for one in Recorded.of(store.read(it.id)).said}
     if len(said & saved) < len(said) * _LEAST_SAVED:
         raise Violation("what can be read is not saved", f"{len(said & saved)} of {len(said)}")
@@ -154,7 +154,7 @@ def _see_what_is_saved(world: World, *editors: Editor) -> None:
 def _marked_as_lost(world: World) -> int:
     """Return how many entries are lost, by the gaps in all sessions."""
     with SqliteStore(world.store, create=False) as store:
-        sessions = store.sessions(Page(limit=1000, with_strays=True))
+        sessions = store.sessions(Page(limit=1000, with_unopened=True))
         lines = [
             entry.line
             for it in sessions

@@ -5,7 +5,7 @@ from typing import Any
 
 from fuzz.hostile import PATHS, TEXTS, mangled, spoiled, value, written
 from fuzz.seeds import lines
-from rekindle.acp.jsonrpc import decode
+from rekindle.jsonvalue import decode
 from rekindle.model import Side
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from rekindle.acp.jsonrpc import encode
+from rekindle.jsonvalue import encode
 
 PATHS = [
     "../../x", "/etc/passwd", "..", ".", "a/../../b", "C:\\x", "a\x00b", "/" * 300, "~", "-rf",

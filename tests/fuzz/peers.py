@@ -15,7 +15,7 @@ from fuzz.grammar import SESSIONS, Speaker
 from fuzz.hostile import is_deep, mangled, value, written
 from fuzz.ring import Ring
 from fuzz.seeds import scripts
-from rekindle.acp.jsonrpc import peek, request_key, split_batch
+from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch
 from rekindle.errors import SessionNotFound
 from rekindle.model import Page, Side
 
@@ -53,7 +53,7 @@ class Peers(Ring):
 
     def sent(self, to: Side, line: bytes) -> None:
         """Take note of what a side gets."""
-        message = peek(line)
+        message = read_envelope(line)
         if message is None or not isinstance(message.id, Raw):
             return
         if message.method is not UNSET:
@@ -72,11 +72,11 @@ class Peers(Ring):
         self.take(side, b"\n".join(lines))
 
     def _note(self, side: Side, line: bytes) -> None:
-        for member in map(peek, split_batch(line)):
+        for member in map(read_envelope, split_batch(line)):
             # Nobody keeps count of what is asked or answered in these.
             if member is not None and isinstance(member.id, Raw):
                 self.has_meddled.add(request_key(member.id))
-        message = peek(line)
+        message = read_envelope(line)
         if message is None or not isinstance(message.id, Raw):
             return
         key = request_key(message.id)

@@ -3,10 +3,11 @@
 import msgspec
 
 from playbook import Playbook
+from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Page, Side
 from rekindle.proxy.step import Step
 from rekindle.transcript.reducer import fold
-from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 _AMPLIFIED = 200
@@ -42,17 +43,17 @@ class Ring(Playbook):
             size += self._look_at(step)
             self.wake_us = step.wake_us
             answers = [
-                self.relay.answer(it.flow, self.answers.to(it.question), self.now)
-                for it in step.questions[:1]
+                self.relay.answer(it.flow, self.answers.to(it.query), self.now)
+                for it in step.queries[:1]
             ]
             # One after the other: what follows from an answer may change the next.
-            later = step.questions[1:]
-            steps += [Step(questions=later)] if later else []
+            later = step.queries[1:]
+            steps += [Step(queries=later)] if later else []
             steps += answers
         assert size <= _AMPLIFIED * self.received + _AMPLE, f"{size} bytes of {self.received}"
 
     def _look_at(self, step: Step) -> int:
-        faults = [it for it in step.complaints if "fault in Rekindle" in it.text]
+        faults = [it for it in step.reports if "fault in Rekindle" in it.text]
         assert not faults, faults
         # What cannot be written as UTF-8, no store could take.
         msgspec.json.encode(step.changes)
@@ -68,10 +69,10 @@ class Ring(Playbook):
     def look_at_record(self) -> None:
         """See that all that was recorded can be told again, in either version."""
         store = self.record.store
-        every = Page(limit=1_000_000, with_archived=True, with_strays=True)
+        every = Page(limit=1_000_000, with_archived=True, with_unopened=True)
         for session_id in [session.id for session in store.sessions(every)]:
             whole = fold(store.read(session_id))
-            for update in replay(whole, title="T"):
-                as_line(session_id, update)
+            for update in replay_v1(whole, title="T"):
+                update_line(session_id, update)
             for update in replay_v2(whole.turns, whole):
-                as_line(session_id, update)
+                update_line(session_id, update)

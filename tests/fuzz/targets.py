@@ -21,7 +21,7 @@ from fuzz.ring import Ring
 from importer_results import check_any, entries_of, talks_of
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.acp.framing import LineBuffer
-from rekindle.acp.jsonrpc import decode, encode, members, peek, request_key, split_batch
+from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch, update_line
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.rich_text import make_console, spaced
 from rekindle.cli.render.transcript import heading, plain_lines, turn_pieces
@@ -35,12 +35,13 @@ from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.codex import TOOL as CODEX
 from rekindle.importers.gemini import TOOL as GEMINI
 from rekindle.importers.opencode.session import Conversations
-from rekindle.model import Entry, Kind, Side, Stretch, Titled, TitleSource
+from rekindle.jsonvalue import decode, decode_object, encode
+from rekindle.model import Entry, EntryBatch, Kind, Side, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.text.redact.secrets import mask
-from rekindle.transcript.handover import compose, remind
+from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 from safe_documents import UNSEEN, check, check_shown
 
@@ -63,7 +64,7 @@ def framing(data: bytes) -> None:
 
 def envelope(data: bytes) -> None:
     """Any line is a message or it is none, and what was read can be written."""
-    message, whole = peek(data), members(data)
+    message, whole = read_envelope(data), decode_object(data)
     assert message is not None or whole is None
     if message is not None:
         kinds = (message.is_request, message.is_response, message.is_update)
@@ -72,7 +73,7 @@ def envelope(data: bytes) -> None:
         if isinstance(message.id, Raw):
             hash(request_key(message.id))
     for member in split_batch(data):
-        peek(member)
+        read_envelope(member)
     value = decode(data)
     # What is no number, as 1e999, was read as none.
     assert value is None or decode(encode(value)) == value
@@ -86,11 +87,11 @@ def record(data: bytes) -> None:
     for entry in entries:
         one_by_one.add(entry)
     one_by_one.settle()
-    first, second = (list(replay(it, title="T")) for it in (transcript, one_by_one))
+    first, second = (list(replay_v1(it, title="T")) for it in (transcript, one_by_one))
     assert first == second
     for update in (*first, *replay_v2(transcript.turns, transcript)):
-        assert members(as_line("s", update)) is not None
-    assert len(compose(transcript)) + len(remind(transcript)) < 200_000
+        assert decode_object(update_line("s", update)) is not None
+    assert len(handover_text(transcript)) + len(reminder_text(transcript)) < 200_000
 
 
 def documents(data: bytes) -> None:
@@ -228,9 +229,9 @@ def _entries(data: bytes) -> list[Entry]:
     ]
 
 
-def stretch_of(session_id: str, entry: Entry) -> Stretch:
+def stretch_of(session_id: str, entry: Entry) -> EntryBatch:
     """Return what records an entry."""
-    return Stretch(
+    return EntryBatch(
         session_id=session_id,
         side=entry.side,
         kind=entry.kind,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from fuzz.ring import Ring
-from rekindle.acp.jsonrpc import encode
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.export.content import call_parts
+from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Side
 from rekindle.text.sanitize import clean, without_controls
 from rekindle.transcript.reducer import fold

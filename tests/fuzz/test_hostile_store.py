@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed in range(3):
             # What passes through the relay is kept as it was said.
             peers = converse(random.Random(seed), 0.3, 60)
-            for session in peers.record.store.sessions(Page(limit=100, with_strays=True)):
+            for session in peers.record.store.sessions(Page(limit=100, with_unopened=True)):
                 name = f"relay-{seed}-{session.id}"[:300]
                 said = peers.record.store.read(session.id)
                 store.write([stretch_of(name, it) for it in said if len(it.line) < MUCH])
@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def every_id(folder: Path) -> list[str]:
     with SqliteStore(folder / "store" / "s.db", create=False) as store:
-        return [it.id for it in store.sessions(Page(limit=1000, with_strays=True))]
+        return [it.id for it in store.sessions(Page(limit=1000, with_unopened=True))]
 
 
 def files(folder: Path) -> set[str]:

@@ -12,7 +12,8 @@ from msgspec import Raw
 
 from command_runs import run
 from fuzz.grammar import Speaker
-from rekindle.acp.jsonrpc import encode, peek
+from rekindle.acp.jsonrpc import read_envelope
+from rekindle.jsonvalue import encode
 from rekindle.model import Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from safe_documents import UNSEEN
@@ -41,7 +42,7 @@ def talk(process: "subprocess.Popen[bytes]", seed: int, protocol: int) -> str:
             process.stdin.write(encode(request) + b"\n")
             process.stdin.flush()
             for line in process.stdout:
-                answer = peek(line)
+                answer = read_envelope(line)
                 is_answer = answer is not None and isinstance(answer.id, Raw)
                 if is_answer and bytes(answer.id) == encode(request["id"]):
                     break
@@ -70,7 +71,7 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
     assert process.returncode == 0, again
     assert {it.name for it in tmp_path.iterdir()} <= {"s.db", "s.db.lock", "s.db.live"}, again
     with SqliteStore(store, create=False) as opened:
-        pages = (Page(with_strays=True), Page(with_strays=True, deleted=True))
+        pages = (Page(with_unopened=True), Page(with_unopened=True, deleted=True))
         ids = [session.id for page in pages for session in opened.sessions(page)]
     assert ids, again
     shown = run("show", "--store", store, "--", ids[0])

@@ -13,7 +13,7 @@ from rekindle.importers.entry_builder import LATEST_US, Clock, Teller, step, tex
 from rekindle.importers.lenient_reader import Reader, is_text
 from rekindle.importers.line_reader import Lines
 from rekindle.importers.uuids import Uuids
-from rekindle.transcript.model import Message
+from rekindle.transcript.model import TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 
@@ -173,7 +173,9 @@ def test_what_is_said_after_something_else_stands_after_it() -> None:
     teller.agent("Another.", "n")
     teller.end()
     (turn,) = fold(teller.take()).turns
-    items = [it.text if isinstance(it, Message) else type(it).__name__ for it in turn.items]
+    items = [
+        it.text if isinstance(it, TranscriptMessage) else type(it).__name__ for it in turn.items
+    ]
     assert items == [
         "Go", "One.", "ToolCall", "Two.", "Hm", "Three.", "Plan", "Four.", "Another.",
     ]  # fmt: skip

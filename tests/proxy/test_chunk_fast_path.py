@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from playbook import Playbook
-from rekindle.model import Kind, Opened, Side, Stretch
-from rekindle.proxy.chunk_fast_path import Streak
-from rekindle.proxy.engine import Relay
+from rekindle.model import EntryBatch, Kind, Opened, Side
+from rekindle.proxy.chunk_fast_path import ChunkFastPath
+from rekindle.proxy.engine import Engine
 from rekindle.proxy.step import Step
 
 
@@ -54,7 +54,7 @@ def kept(step: Step) -> list[object]:
     """Return what a step records, entry by entry."""
     entries: list[object] = []
     for change in step.changes:
-        if isinstance(change, Stretch):
+        if isinstance(change, EntryBatch):
             entries += [
                 (change.session_id, change.side, change.kind, line) for line in change.lines
             ]
@@ -63,7 +63,7 @@ def kept(step: Step) -> list[object]:
     return entries
 
 
-def relay_with(session: str) -> Relay:
+def relay_with(session: str) -> Engine:
     """Return a relay before an agent whose session "a" is unknown, open, in a turn, or renamed."""
     book = Playbook()
     if session == "renamed":
@@ -121,7 +121,7 @@ def test_a_line_cut_short_stays_with_its_streak() -> None:
 
 def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
     line = update("s", "plan", "x")
-    streak = Streak.after(line, "s", "plan", line)
+    streak = ChunkFastPath.after(line, "s", "plan", line)
     assert streak
     assert streak.covers(line) == 1
     assert streak.covers(line + b"\n" + update("s", "plan", "y")) == 2
@@ -135,11 +135,11 @@ def test_ids_are_neither_given_twice_nor_left_out() -> None:
     kind = "agent_message_chunk"
     bare = update("s", kind, "x")
     named = bare.replace(b'"content"', b'"messageId":"m","content"')
-    giving = Streak.after(bare, "s", kind, bare, "made")
+    giving = ChunkFastPath.after(bare, "s", kind, bare, "made")
     assert giving
     assert giving.as_seen(bare).count(b'"messageId":"made"') == giving.covers(bare) == 1
     assert not giving.covers(bare + b"\n" + named)
-    needing = Streak.after(named, "s", kind, named, must_have_ids=True)
+    needing = ChunkFastPath.after(named, "s", kind, named, must_have_ids=True)
     assert needing
     assert needing.covers(named + b"\n" + named) == 2
     assert not needing.covers(named + b"\n" + bare)
@@ -156,4 +156,4 @@ def test_ids_are_neither_given_twice_nor_left_out() -> None:
     ids=["session last", "spaces", "method last", "session in _meta"],
 )
 def test_a_beginning_that_does_not_tell_all_is_no_streak(line: bytes, session: str) -> None:
-    assert Streak.after(line, session, "plan", line) is None
+    assert ChunkFastPath.after(line, session, "plan", line) is None

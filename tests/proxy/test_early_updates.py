@@ -4,18 +4,18 @@ import pytest
 
 from playbook import Playbook
 from rekindle.proxy import live_session as module
-from rekindle.proxy.live_session import Sessions
+from rekindle.proxy.live_session import LiveSessions
 
 
 def test_what_is_held_of_unnamed_sessions_is_bounded() -> None:
-    sessions = Sessions()
+    sessions = LiveSessions()
     line = b"x" * 1_000_000
     held = sum(sessions.hold_early(f"s{number}", line) for number in range(100))
     assert held == module.MOST_HELD // len(line)
 
 
 def test_what_was_named_or_told_makes_room_again() -> None:
-    sessions = Sessions()
+    sessions = LiveSessions()
     half = b"x" * (module.MOST_HELD // 2)
     assert sessions.hold_early("one", half)
     assert sessions.hold_early("other", half)

@@ -6,9 +6,9 @@ import pytest
 
 import playbook
 from rekindle.model import Side
-from rekindle.proxy.connection_state import Settings
-from rekindle.proxy.engine import Relay
-from rekindle.proxy.journal import Recording
+from rekindle.proxy.connection_state import EngineSettings
+from rekindle.proxy.engine import Engine
+from rekindle.proxy.journal import Journal
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
@@ -27,13 +27,13 @@ def test_after_a_fault_with_one_line_all_others_go_their_way(
 
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
     lines = [update % b"one", b'{"method":"x"}', update % b"two"]
-    relay = Relay(Settings())
+    relay = Engine(EngineSettings())
     with monkeypatch.context() as patch:
-        patch.setattr(Recording, "notification", fail)
+        patch.setattr(Journal, "notification", fail)
         step = relay.receive(Side.AGENT, b"\n".join(lines), 1)
     assert step.to_client == lines
     assert {change.session_id for change in step.changes} == {"one", "two"}
-    assert [it.quote for it in step.complaints] == ["RuntimeError('a fault')"]
+    assert [it.quote for it in step.reports] == ["RuntimeError('a fault')"]
 
 
 def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,9 +41,9 @@ def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.Monke
         raise RuntimeError("a fault")
 
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
-    relay = Relay(Settings())
+    relay = Engine(EngineSettings())
     with monkeypatch.context() as patch:
-        patch.setattr(Recording, "finish", fail)
+        patch.setattr(Journal, "finish", fail)
         with pytest.raises(RuntimeError):
             relay.receive(Side.AGENT, update % b"lost", 1)
     relay.recover()
@@ -74,7 +74,7 @@ def test_a_fault_in_a_replay_is_told_and_the_client_is_answered(
         yield
 
     book = playbook.Playbook()
-    monkeypatch.setattr("rekindle.proxy.handlers.open.replay", fail)
+    monkeypatch.setattr("rekindle.proxy.handlers.open.replay_v1", fail)
     book.do_agent("Fake load")
     book.do_open("s1")
     params = '{"sessionId":"s1","cwd":"/p","mcpServers":[]}'

@@ -19,7 +19,7 @@ def test_what_the_relay_writes_is_valid(path: Path) -> None:
 
 @pytest.mark.usefixtures("sdk")
 def test_what_is_not_valid_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rekindle.proxy.handlers.initialize.advertise", lambda *_: {})
+    monkeypatch.setattr("rekindle.proxy.handlers.initialize.advertise_v1", lambda *_: {})
     book = JudgedPlaybook()
     book.play("agent Fake load\n")
     (complaint,) = book.complaints

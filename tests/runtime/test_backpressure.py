@@ -12,7 +12,7 @@ from threading import Timer
 
 import pytest
 
-from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.runtime.transports import stdio
 from rekindle.runtime.transports.stdio import Sink
 from rekindle.store.sqlite.store import SqliteStore
@@ -251,10 +251,10 @@ def test_a_client_that_reads_a_long_session_slowly_gets_all_of_it(tmp_path: Path
 
 
 def fill(path: Path, chunks: int) -> None:
-    def entry(kind: Kind, *messages: object) -> Stretch:
+    def entry(kind: Kind, *messages: object) -> EntryBatch:
         data = b"\n".join(json.dumps(it).encode() for it in messages)
         side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
-        return Stretch(
+        return EntryBatch(
             session_id="long", side=side, kind=kind, at_us=1, data=data, count=len(messages)
         )
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
-from rekindle.model import Entry, Holder, Kind, Tallied
+from rekindle.model import Counted, Entry, Kind, LeaseHolder
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
@@ -275,7 +275,7 @@ def test_damage_that_is_met_at_the_end_is_seen_to_before_it_is_too_late(
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(3))
-    holder = Holder(token=os.urandom(4).hex(), pid=1, host="here")
+    holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, host="here")
     recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
     recorder.ask(lambda store: store.claim("ses_1", holder))
     recorder.record([chunks("ses_1", 1, 5)], sync=True)
@@ -310,14 +310,14 @@ def test_whatever_the_damage_took_recording_goes_on_and_claims_stay(
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
-    holder = Holder(token=os.urandom(4).hex(), pid=1, host="here")
+    holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, host="here")
     recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
     recorder.ask(lambda store: store.claim("ses_1", holder))
     with SqliteStore(store_path) as store:
         store._empty_log()  # noqa: SLF001 - as above
     overwrite(store_path, table)
     for n in range(3):
-        recorder.record([chunks("ses_1", n, 1), Tallied(session_id="ses_1", at_us=1)], sync=True)
+        recorder.record([chunks("ses_1", n, 1), Counted(session_id="ses_1", at_us=1)], sync=True)
         recorder.ask(lambda store: (store.sessions(ALL), store.holder("ses_1")))
     with SqliteStore(store_path) as other:
         assert other.holder("ses_1") == holder

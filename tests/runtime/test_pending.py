@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.model import Entry, Kind, Opened, Page, Side, Stretch, Tallied, Titled, TitleSource
+from rekindle.model import Counted, Entry, EntryBatch, Kind, Opened, Page, Side, Titled, TitleSource
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
@@ -65,9 +65,9 @@ def recorder_of(
     )
 
 
-def said(*lines: bytes) -> list[Stretch]:
+def said(*lines: bytes) -> list[EntryBatch]:
     return [
-        Stretch(
+        EntryBatch(
             session_id="s",
             side=Side.AGENT,
             kind=Kind.UPDATE,
@@ -205,7 +205,7 @@ def test_titles_and_counts_wait_besides_what_was_said_or_are_told_to_be_lost(
             title = Titled(session_id="s", at_us=1, source=TitleSource.AGENT, title=words)
             recorder.record([title], sync=False)
         for _ in range(5):
-            recorder.record([Tallied(session_id="s", at_us=1, turns=1)], sync=False)
+            recorder.record([Counted(session_id="s", at_us=1, turns=1)], sync=False)
     recorder.close()
     lost = "1 entries were lost and are marked as a gap; 3 titles and counts were lost"
     assert heard.told[1:] == [f"recording again; {lost}"]

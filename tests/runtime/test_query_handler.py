@@ -4,21 +4,21 @@ from typing import TypeVar
 import pytest
 
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Claimed, Holder, Opened
-from rekindle.proxy.flow import Claim, Failure, Find, Known, SameFolder
+from rekindle.model import LeaseHolder, LeaseResult, Opened
+from rekindle.proxy.flow import AcquireLease, GetSession, LookupIds, QueryFailed, SameFolder
 from rekindle.runtime.query_handler import Answers
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 
 T = TypeVar("T")
 
-OURS, THEIRS = (Holder(token=token, pid=1, host="here") for token in ("ours", "theirs"))
+OURS, THEIRS = (LeaseHolder(token=token, pid=1, host="here") for token in ("ours", "theirs"))
 
 
 class Locked(MemoryStore):
     """A store that can be read and not written."""
 
-    def claim(self, *_: object, **__: object) -> Claimed:
+    def claim(self, *_: object, **__: object) -> LeaseResult:
         raise StoreUnavailable("locked")
 
 
@@ -41,17 +41,17 @@ def answers(store: Store | None) -> Answers:
 def test_who_drives_a_session_is_heeded_even_if_it_cannot_be_written() -> None:
     store = Locked()
     store.write([Opened(session_id="s", at_us=1)])
-    assert answers(store).to(Claim("s")) == Claimed()
+    assert answers(store).to(AcquireLease("s")) == LeaseResult()
     MemoryStore.claim(store, "s", THEIRS)
-    assert answers(store).to(Claim("s")) == Claimed(holder=THEIRS)
-    assert answers(store).to(Claim("s", may_take_over=True)) == Claimed()
+    assert answers(store).to(AcquireLease("s")) == LeaseResult(holder=THEIRS)
+    assert answers(store).to(AcquireLease("s", may_take_over=True)) == LeaseResult()
 
 
 def test_without_a_store_nobody_speaks_against_a_conversation() -> None:
     nothing = answers(None)
-    assert nothing.to(Claim("s")) == Claimed()
-    assert nothing.to(Known(("s",))) == set()
-    assert nothing.to(Find("s")) == Failure("the record cannot be read: gone")
+    assert nothing.to(AcquireLease("s")) == LeaseResult()
+    assert nothing.to(LookupIds(("s",))) == set()
+    assert nothing.to(GetSession("s")) == QueryFailed("the record cannot be read: gone")
 
 
 @pytest.mark.parametrize("path", ["/etc", "/etc/", "/etc/../etc", "//etc"])

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from rekindle.errors import SessionNotFound, StoreUnavailable
-from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch
+from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Opened, Page, Side
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
@@ -55,9 +55,9 @@ def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Itera
     made.close()
 
 
-def said(*lines: bytes) -> list[Stretch]:
+def said(*lines: bytes) -> list[EntryBatch]:
     return [
-        Stretch(
+        EntryBatch(
             session_id="s",
             side=Side.AGENT,
             kind=Kind.UPDATE,
@@ -201,7 +201,7 @@ def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
 def test_sessions_stay_claimed_while_the_store_does_not_work(
     recorder: Recorder, path: Path, heard: Heard
 ) -> None:
-    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.claim("s", holder))
     other = lock(path)
@@ -236,7 +236,7 @@ def _delete_the_folder(path: Path) -> None:
 def test_what_is_in_use_is_saved_when_the_store_is_deleted(
     recorder: Recorder, path: Path, heard: Heard, remove: Callable[[Path], None]
 ) -> None:
-    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.record([Opened(session_id="other", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.claim("s", holder))
@@ -259,7 +259,7 @@ def test_what_is_in_use_is_saved_when_the_store_is_deleted(
 def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
     recorder: Recorder, path: Path
 ) -> None:
-    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.claim("s", holder))
     _delete(path)
@@ -271,7 +271,7 @@ def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
 def test_an_older_copy_in_the_place_of_the_store_is_extended(
     recorder: Recorder, path: Path, tmp_path: Path
 ) -> None:
-    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.claim("s", holder))
     recorder.record(said(b"1"), sync=True)
@@ -290,7 +290,7 @@ def test_an_older_copy_in_the_place_of_the_store_is_extended(
 def test_what_could_not_be_saved_at_once_is_saved_later(
     recorder: Recorder, path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.claim("s", holder))
     recorder.record(said(b"1"), sync=True)

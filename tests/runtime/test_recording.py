@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.model import Entry, Kind, Page
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.transcript.model import Message, Role
+from rekindle.transcript.model import Role, TranscriptMessage
 from rekindle.transcript.reducer import fold
 from stdio_client import EXAMPLE_AGENT, NEW, Client, selected
 
@@ -54,7 +54,11 @@ def test_an_echoed_prompt_is_recorded_once(start: Start, store_path: Path) -> No
     assert "user_message_chunk" in json.dumps(client.passed)
     client.end()
     (turn,) = fold(entries(store_path, session_id)).turns
-    users = [item for item in turn.items if isinstance(item, Message) and item.role is Role.USER]
+    users = [
+        item
+        for item in turn.items
+        if isinstance(item, TranscriptMessage) and item.role is Role.USER
+    ]
     assert [user.text for user in users] == ["hello there"]
 
 
@@ -104,7 +108,7 @@ def test_a_session_that_we_do_not_have_is_recorded_from_its_replay(
     client.call("session/load", NEW | {"sessionId": session_id})
     client.end()
     (turn,) = fold(entries(store_path, session_id)).turns
-    assert isinstance(turn.items[0], Message)
+    assert isinstance(turn.items[0], TranscriptMessage)
     assert turn.items[0].text == "made before Rekindle"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.model import AgentIdentity, Deleted, Kind, Opened, Side, Stretch
+from rekindle.model import AgentIdentity, Deleted, EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, NEW, Client, is_running, kind, said
 
@@ -109,8 +109,8 @@ def fill(path: Path, *, chunks: int) -> None:
     line = json.dumps({"params": {"sessionId": "long", "update": update}}).encode()
     prompt = json.dumps({"params": {"prompt": [{"type": "text", "text": "Go"}]}}).encode()
 
-    def entry(kind: Kind, data: bytes, count: int = 1) -> Stretch:
-        return Stretch(
+    def entry(kind: Kind, data: bytes, count: int = 1) -> EntryBatch:
+        return EntryBatch(
             session_id="long", side=Side.AGENT, kind=kind, at_us=1, data=data, count=count
         )
 

@@ -11,21 +11,21 @@ from msgspec.structs import replace
 
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
     Archived,
-    Claimed,
+    Counted,
     Deleted,
     Entry,
+    EntryBatch,
     Forked,
-    Holder,
     Kind,
+    LeaseHolder,
+    LeaseResult,
     Opened,
     Page,
     Session,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -39,8 +39,8 @@ NOW = 1_700_000_000_000_000
 
 def stretch(
     *lines: bytes, session: str = "s1", kind: Kind = Kind.UPDATE, at_us: int = NOW
-) -> Stretch:
-    return Stretch(
+) -> EntryBatch:
+    return EntryBatch(
         session_id=session,
         side=Side.AGENT,
         kind=kind,
@@ -77,7 +77,7 @@ def test_an_entry_keeps_everything_it_was_written_with(store: Store) -> None:
     line = b'{"a":"\xff\\ud83d\x00\r"}'
     store.write(
         [
-            Stretch(
+            EntryBatch(
                 session_id="s1",
                 side=Side.CLIENT,
                 kind=Kind.PROMPT,
@@ -161,8 +161,8 @@ def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
 
 
 def test_turns_and_messages_are_added_up(store: Store) -> None:
-    store.write([Tallied(session_id="s1", at_us=NOW, turns=1, messages=2)])
-    store.write([Tallied(session_id="s1", at_us=NOW, messages=3)])
+    store.write([Counted(session_id="s1", at_us=NOW, turns=1, messages=2)])
+    store.write([Counted(session_id="s1", at_us=NOW, messages=3)])
     session = store.session("s1")
     assert (session.turns, session.messages, session.updated_us) == (1, 5, NOW)
 
@@ -206,7 +206,7 @@ def test_a_session_is_extended_only_from_where_it_ends(store: Store) -> None:
 
 
 def test_an_extension_that_cannot_be_drawn_to_its_end_changes_nothing(store: Store) -> None:
-    def broken() -> Iterator[Stretch]:
+    def broken() -> Iterator[EntryBatch]:
         yield stretch(b"2")
         yield stretch(b"x", session="s2")
         raise KeyError
@@ -215,7 +215,7 @@ def test_an_extension_that_cannot_be_drawn_to_its_end_changes_nothing(store: Sto
     with pytest.raises(KeyError):
         store.extend("s1", 1, broken())
     assert lines(store) == [(1, b"1")]
-    assert ids(store.sessions(Page(with_strays=True))) == ["s1"]
+    assert ids(store.sessions(Page(with_unopened=True))) == ["s1"]
     store.write([stretch(b"2")])
     assert lines(store) == [(1, b"1"), (2, b"2")]
 
@@ -257,8 +257,8 @@ def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(stor
 def test_strays_are_not_listed_unless_asked_for(store: Store) -> None:
     store.write([stretch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
     assert ids(store.sessions(Page())) == ["s1"]
-    assert sorted(ids(store.sessions(Page(with_strays=True)))) == ["of a sub-agent", "s1"]
-    assert store.session("of a sub-agent").is_stray
+    assert sorted(ids(store.sessions(Page(with_unopened=True)))) == ["of a sub-agent", "s1"]
+    assert store.session("of a sub-agent").is_unopened
 
 
 def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
@@ -313,7 +313,11 @@ def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
         assert lines(store, name) == lines(store)[:until]
         fork = store.session(name)
         assert (fork.last_seq, fork.parent_id, fork.cwd, fork.title) == (until, "s1", "/p", "words")
-        assert (fork.agent.name, fork.agent_session_id, fork.created_us) == ("A", NOBODY, at_us)
+        assert (fork.agent.name, fork.agent_session_id, fork.created_us) == (
+            "A",
+            UNKNOWN_TO_AGENT,
+            at_us,
+        )
     store.write([stretch(b"x", session="part"), stretch(b"y")])
     assert [line for _, line in lines(store, "part")] == [b"p1", b"1", b"2", b"x"]
     assert [line for _, line in lines(store)] == [b"p1", b"1", b"2", b"3", b"p2", b"y"]
@@ -327,30 +331,38 @@ def test_ids_are_known_whoever_gave_them(store: Store) -> None:
     assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
     assert store.bound([]) == set()
     store.write([opened("s1", agent_session_id="a2")])
-    store.write([opened("s1", agent_session_id=NOBODY)])
+    store.write([opened("s1", agent_session_id=UNKNOWN_TO_AGENT)])
     store.write([opened("s1", agent_session_id="a3")])
-    assert store.bound(["a1", "a2", "a3", NOBODY]) - {NOBODY} == {"a1", "a2", "a3"}
+    assert store.bound(["a1", "a2", "a3", UNKNOWN_TO_AGENT]) - {UNKNOWN_TO_AGENT} == {
+        "a1",
+        "a2",
+        "a3",
+    }
 
 
 def test_one_holder_drives_a_session(store: Store) -> None:
-    one, other = (Holder(token=token, pid=1, host="here") for token in ("t1", "t2"))
+    one, other = (LeaseHolder(token=token, pid=1, host="here") for token in ("t1", "t2"))
     store.write([opened("s1"), opened("s2")])
     assert store.holder("s1") is None
-    assert store.claim("s1", one) == Claimed()
-    assert store.claim("s1", one) == Claimed()
-    assert store.claim("s1", other) == Claimed(holder=store.holder("s1")) == Claimed(holder=one)
-    assert store.claim("s2", other) == Claimed()
-    assert store.claim("s1", other, takeover=True) == Claimed(was_anothers=True)
-    assert store.claim("s1", other) == Claimed()
+    assert store.claim("s1", one) == LeaseResult()
+    assert store.claim("s1", one) == LeaseResult()
+    assert (
+        store.claim("s1", other)
+        == LeaseResult(holder=store.holder("s1"))
+        == LeaseResult(holder=one)
+    )
+    assert store.claim("s2", other) == LeaseResult()
+    assert store.claim("s1", other, takeover=True) == LeaseResult(was_held_by_another=True)
+    assert store.claim("s1", other) == LeaseResult()
     assert store.holder("s1") == other
     store.release(one)
     store.release(one, "s1")
     assert store.holder("s1") == other
     store.release(other, "s1")
     assert (store.holder("s1"), store.holder("s2")) == (None, other)
-    assert store.claim("s1", one) == Claimed(was_anothers=True)
+    assert store.claim("s1", one) == LeaseResult(was_held_by_another=True)
     store.release(one)
-    assert store.claim("s1", one) == Claimed()
+    assert store.claim("s1", one) == LeaseResult()
     store.release(one)
     store.release(other)
     assert store.holder("s2") is None
@@ -360,12 +372,12 @@ def test_one_holder_drives_a_session(store: Store) -> None:
 
 def test_an_erased_session_is_gone(store: Store) -> None:
     store.write([stretch(b"1"), stretch(b"2", session="s2")])
-    store.claim("s1", Holder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+    store.claim("s1", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
     store.erase("s1")
     store.erase("s1")
     with pytest.raises(SessionNotFound):
         store.session("s1")
-    assert ids(store.sessions(Page(with_strays=True))) == ["s2"]
+    assert ids(store.sessions(Page(with_unopened=True))) == ["s2"]
     store.write([stretch(b"new")])
     assert lines(store) == [(1, b"new")]
     assert store.holder("s1") is None
@@ -464,7 +476,7 @@ class AsTheModelDoes(RuleBasedStateMachine):
     @rule(session=SESSIONS, turns=st.integers(0, 3), messages=st.integers(0, 3))
     def tally(self, session: str, turns: int, messages: int) -> None:
         for store in (self.real, self.model):
-            store.write([Tallied(session_id=session, at_us=1, turns=turns, messages=messages)])
+            store.write([Counted(session_id=session, at_us=1, turns=turns, messages=messages)])
 
     @rule(session=SESSIONS, before_us=TIMES)
     def purge(self, session: str, before_us: int) -> None:
@@ -480,7 +492,8 @@ class AsTheModelDoes(RuleBasedStateMachine):
     @invariant()
     def both_tell_the_same(self) -> None:
         everything = [
-            Page(with_strays=True, with_archived=True, deleted=deleted) for deleted in (False, True)
+            Page(with_unopened=True, with_archived=True, deleted=deleted)
+            for deleted in (False, True)
         ]
         for page in (Page(), Page(deleted=True, limit=2), Page(archived=True), *everything):
             assert self.real.sessions(page) == self.model.sessions(page)

@@ -4,8 +4,8 @@ import pytest
 
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.errors import SessionAmbiguous, SessionNotFound
-from rekindle.model import Cut, Deleted, Imported, Opened, Origin
-from rekindle.store.base import Kept, Store
+from rekindle.model import Deleted, Imported, Opened, Origin, Truncated
+from rekindle.store.base import ImportedSession, Store
 
 ORIGIN = Origin(tool="claude", path="/f#1", sha256="ab", stamp="s", entries=3, settled=2, version=7)
 
@@ -29,8 +29,8 @@ def test_all_that_was_imported_is_known_also_what_was_deleted(store: Store) -> N
     store.write([Deleted(session_id="s3", at_us=NOW)])
     found = {it.session_id: it for it in store.imported()}
     assert found == {
-        "s1": Kept("s1", "/p", ORIGIN),
-        "s3": Kept("s3", None, ORIGIN, is_deleted=True),
+        "s1": ImportedSession("s1", "/p", ORIGIN),
+        "s3": ImportedSession("s3", None, ORIGIN, is_deleted=True),
     }
     store.purge("s3")
     assert [it.session_id for it in store.imported()] == ["s1"]
@@ -39,7 +39,7 @@ def test_all_that_was_imported_is_known_also_what_was_deleted(store: Store) -> N
 def test_entries_are_taken_away_and_others_come_instead(store: Store) -> None:
     store.write([opened("s1"), asked("s1", "1"), told("s1", "2"), told("s1", "3"), told("s1", "4")])
     kept = list(store.read("s1"))[:2]
-    cut = Cut(session_id="s1", at_us=NOW, until_seq=2)
+    cut = Truncated(session_id="s1", at_us=NOW, until_seq=2)
     assert store.extend("s1", 4, [cut, answered("s1")])
     assert store.session("s1").last_seq == 3
     store.write([asked("s1", "5")])
@@ -47,10 +47,10 @@ def test_entries_are_taken_away_and_others_come_instead(store: Store) -> None:
     assert entries[:2] == kept
     assert [entry.seq for entry in entries] == [1, 2, 3, 4]
     assert b'"5"' in entries[3].line
-    store.write([Cut(session_id="s1", at_us=NOW, until_seq=0)])
+    store.write([Truncated(session_id="s1", at_us=NOW, until_seq=0)])
     assert list(store.read("s1")) == []
     with pytest.raises(SessionNotFound):
-        store.write([Cut(session_id="nobody", at_us=NOW, until_seq=0)])
+        store.write([Truncated(session_id="nobody", at_us=NOW, until_seq=0)])
 
 
 def test_a_session_is_found_by_what_the_agent_calls_it_now_or_did_before(store: Store) -> None:

@@ -15,25 +15,25 @@ from rekindle.errors import StoreUnavailable
 from rekindle.model import (
     AgentIdentity,
     Archived,
+    Counted,
     Deleted,
+    EntryBatch,
     Forked,
-    Holder,
     Kind,
+    LeaseHolder,
     Opened,
     Overview,
     Page,
+    SessionStatus,
+    SessionTotals,
     Side,
-    Standing,
-    Stretch,
-    Sum,
-    Tallied,
 )
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite import leases, sql
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.store.weeks import week_of
+from rekindle.text.times import week_of
 
 MONDAY = 1_699_833_600_000_000  # 2023-11-13, midnight in UTC
 DAY = 24 * 3600 * 1_000_000
@@ -43,23 +43,23 @@ def opened(session: str, at_us: int = MONDAY, **told: object) -> Opened:
     return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
 
 
-def entry(kind: Kind, message: object, protocol: int = 1, session: str = "s") -> Stretch:
+def entry(kind: Kind, message: object, protocol: int = 1, session: str = "s") -> EntryBatch:
     line = message if isinstance(message, bytes) else json.dumps(message).encode()
     side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
-    return Stretch(
+    return EntryBatch(
         session_id=session, side=side, kind=kind, at_us=MONDAY, data=line, protocol=protocol
     )
 
 
-def prompt(protocol: int = 1) -> Stretch:
+def prompt(protocol: int = 1) -> EntryBatch:
     return entry(Kind.PROMPT, {"id": 1, "params": {"prompt": []}}, protocol)
 
 
-def update(protocol: int = 1, /, **told: object) -> Stretch:
+def update(protocol: int = 1, /, **told: object) -> EntryBatch:
     return entry(Kind.UPDATE, {"params": {"update": told}}, protocol)
 
 
-def state(name: str) -> Stretch:
+def state(name: str) -> EntryBatch:
     return update(2, sessionUpdate="state_update", state=name)
 
 
@@ -79,53 +79,53 @@ def ids(store: Store, **page: object) -> list[str]:
 @pytest.mark.parametrize(
     ("entries", "standing"),
     [
-        ([], Standing.IDLE),
-        ([LOADED], Standing.IDLE),
-        ([CHUNK], Standing.IDLE),
-        ([prompt()], Standing.INTERRUPTED),
-        ([prompt(), CHUNK], Standing.INTERRUPTED),
-        ([prompt(), CHUNK, LOADED], Standing.INTERRUPTED),
-        ([prompt(), CHUNK, ENDED], Standing.IDLE),
-        ([prompt(), CHUNK, ENDED, CHUNK], Standing.IDLE),
-        ([prompt(), FAILED], Standing.IDLE),
-        ([prompt(), ENDED, LOADED, prompt(), CHUNK], Standing.INTERRUPTED),
-        ([prompt(2)], Standing.INTERRUPTED),
-        ([prompt(2), TAKEN], Standing.INTERRUPTED),
-        ([prompt(2), TAKEN, state("running"), CHUNK], Standing.INTERRUPTED),
-        ([prompt(2), TAKEN, state("running"), state("idle")], Standing.IDLE),
-        ([prompt(2), state("running"), state("idle"), TAKEN], Standing.IDLE),
-        ([prompt(2), TAKEN, state("running"), QUOTE], Standing.INTERRUPTED),
-        ([prompt(2), REFUSED], Standing.IDLE),
-        ([prompt(2), TAKEN, CHUNK, ENDED], Standing.IDLE),
-        ([prompt(1), TAKEN, state("running"), CHUNK], Standing.INTERRUPTED),
-        ([prompt(1), TAKEN, state("running"), state("idle")], Standing.IDLE),
-        ([prompt(2), TAKEN, state("idle"), prompt(2), TAKEN], Standing.INTERRUPTED),
+        ([], SessionStatus.IDLE),
+        ([LOADED], SessionStatus.IDLE),
+        ([CHUNK], SessionStatus.IDLE),
+        ([prompt()], SessionStatus.INTERRUPTED),
+        ([prompt(), CHUNK], SessionStatus.INTERRUPTED),
+        ([prompt(), CHUNK, LOADED], SessionStatus.INTERRUPTED),
+        ([prompt(), CHUNK, ENDED], SessionStatus.IDLE),
+        ([prompt(), CHUNK, ENDED, CHUNK], SessionStatus.IDLE),
+        ([prompt(), FAILED], SessionStatus.IDLE),
+        ([prompt(), ENDED, LOADED, prompt(), CHUNK], SessionStatus.INTERRUPTED),
+        ([prompt(2)], SessionStatus.INTERRUPTED),
+        ([prompt(2), TAKEN], SessionStatus.INTERRUPTED),
+        ([prompt(2), TAKEN, state("running"), CHUNK], SessionStatus.INTERRUPTED),
+        ([prompt(2), TAKEN, state("running"), state("idle")], SessionStatus.IDLE),
+        ([prompt(2), state("running"), state("idle"), TAKEN], SessionStatus.IDLE),
+        ([prompt(2), TAKEN, state("running"), QUOTE], SessionStatus.INTERRUPTED),
+        ([prompt(2), REFUSED], SessionStatus.IDLE),
+        ([prompt(2), TAKEN, CHUNK, ENDED], SessionStatus.IDLE),
+        ([prompt(1), TAKEN, state("running"), CHUNK], SessionStatus.INTERRUPTED),
+        ([prompt(1), TAKEN, state("running"), state("idle")], SessionStatus.IDLE),
+        ([prompt(2), TAKEN, state("idle"), prompt(2), TAKEN], SessionStatus.INTERRUPTED),
     ],
 )
 def test_a_session_is_interrupted_when_its_last_turn_has_no_end(
-    store: Store, entries: list[Stretch], standing: Standing
+    store: Store, entries: list[EntryBatch], standing: SessionStatus
 ) -> None:
     store.write([opened("s"), *entries, opened("other")])
-    assert store.standings(["s", "other"]) == {"s": standing, "other": Standing.IDLE}
+    assert store.standings(["s", "other"]) == {"s": standing, "other": SessionStatus.IDLE}
 
 
 def test_a_session_that_is_driven_is_live_whatever_its_last_turn(store: Store) -> None:
-    holder = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
     store.write([opened("s"), prompt(), opened("other")])
     assert store.driven() == set()
     store.claim("s", holder)
     assert store.driven() == {"s"}
-    assert store.standings(["s", "other"]) == {"s": Standing.LIVE, "other": Standing.IDLE}
+    assert store.standings(["s", "other"]) == {"s": SessionStatus.LIVE, "other": SessionStatus.IDLE}
     store.release(holder)
     assert store.driven() == set()
-    assert store.standings(["s"]) == {"s": Standing.INTERRUPTED}
+    assert store.standings(["s"]) == {"s": SessionStatus.INTERRUPTED}
     assert store.standings(["nobody"]) == store.standings([]) == {}
 
 
 def test_a_fork_stands_by_itself(store: Store) -> None:
     store.write([opened("s"), prompt(), ENDED, prompt()])
     store.write([Forked(session_id="f", at_us=MONDAY, parent_id="s", until_seq=2)])
-    assert store.standings(["s", "f"]) == {"s": Standing.INTERRUPTED, "f": Standing.IDLE}
+    assert store.standings(["s", "f"]) == {"s": SessionStatus.INTERRUPTED, "f": SessionStatus.IDLE}
 
 
 ENTRIES = st.sampled_from(
@@ -134,7 +134,7 @@ ENTRIES = st.sampled_from(
 
 
 @given(entries=st.lists(ENTRIES, max_size=8))
-def test_how_a_session_stands_is_what_folding_it_would_say(entries: list[Stretch]) -> None:
+def test_how_a_session_stands_is_what_folding_it_would_say(entries: list[EntryBatch]) -> None:
     with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "s.db") as real:
         model = MemoryStore()
         for store in (real, model):
@@ -173,7 +173,7 @@ def test_sessions_can_be_chosen_by_the_folders_that_they_are_below(store: Store)
 
 def test_a_deleted_stray_is_purged_too(store: Store) -> None:
     said = entry(Kind.UPDATE, b"secret", session="stray")
-    store.write([said, Tallied(session_id="stray", at_us=1, messages=1)])
+    store.write([said, Counted(session_id="stray", at_us=1, messages=1)])
     store.write([Deleted(session_id="stray", at_us=3)])
     assert not store.session("stray").is_purged
     assert store.deleted(4) == ["stray"]
@@ -192,7 +192,7 @@ def test_several_are_purged_at_once_and_only_what_is_deleted(store: Store) -> No
 
 
 def test_the_weight_of_sessions_is_that_of_their_lines(store: Store) -> None:
-    several = Stretch(
+    several = EntryBatch(
         session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=b"12\n\n345", count=3
     )
     store.write([several, entry(Kind.UPDATE, b"6789"), entry(Kind.UPDATE, b"x", session="t")])
@@ -202,7 +202,7 @@ def test_the_weight_of_sessions_is_that_of_their_lines(store: Store) -> None:
 
 
 def test_an_overview_counts_what_there_is(store: Store) -> None:
-    assert store.overview().whole == Sum()
+    assert store.overview().whole == SessionTotals()
     assert (store.overview().first_us, store.overview().weeks) == (None, {})
     agent = AgentIdentity(name="A", command=("a",))
     nameless = AgentIdentity(name="", command=("/bin/b", "acp"))
@@ -210,27 +210,27 @@ def test_an_overview_counts_what_there_is(store: Store) -> None:
         [("a1", MONDAY, agent), ("a2", MONDAY + 7 * DAY - 1, agent), ("b", MONDAY - 1, nameless)]
     ):
         store.write([opened(name, at_us, agent=who, cwd="/p")])
-        store.write([Tallied(session_id=name, at_us=at_us, turns=number, messages=2)])
+        store.write([Counted(session_id=name, at_us=at_us, turns=number, messages=2)])
     store.write([opened("c", MONDAY + 7 * DAY, cwd="/p"), opened("gone", 1, cwd="/p")])
     store.write([opened("stray", 1), prompt(), Deleted(session_id="gone", at_us=1)])
     store.write([Archived(session_id="a1", at_us=1)])
     found = store.overview()
     assert found.size > 0
     assert found == Overview(
-        whole=Sum(sessions=4, turns=3, messages=6),
+        whole=SessionTotals(sessions=4, turns=3, messages=6),
         archived=1,
         deleted=1,
         first_us=MONDAY - 1,
         last_us=MONDAY + 7 * DAY,
         agents={
-            "A": Sum(sessions=2, turns=1, messages=4),
-            "b": Sum(sessions=1, turns=2, messages=2),
-            "": Sum(sessions=1),
+            "A": SessionTotals(sessions=2, turns=1, messages=4),
+            "b": SessionTotals(sessions=1, turns=2, messages=2),
+            "": SessionTotals(sessions=1),
         },
         weeks={
-            MONDAY - 7 * DAY: Sum(sessions=1, turns=2, messages=2),
-            MONDAY: Sum(sessions=2, turns=1, messages=4),
-            MONDAY + 7 * DAY: Sum(sessions=1),
+            MONDAY - 7 * DAY: SessionTotals(sessions=1, turns=2, messages=2),
+            MONDAY: SessionTotals(sessions=2, turns=1, messages=4),
+            MONDAY + 7 * DAY: SessionTotals(sessions=1),
         },
         size=found.size,
         unused=0,
@@ -304,10 +304,10 @@ def test_an_older_store_is_written_anew_when_nobody_records(tmp_path: Path) -> N
     fill(path)
     before = path.stat().st_size
     with SqliteStore(path) as store, SqliteStore(path) as other:
-        other.claim("s1", Holder(token="t", pid=42, host="here"))  # noqa: S106 - no password
+        other.claim("s1", LeaseHolder(token="t", pid=42, host="here"))  # noqa: S106 - no password
         with pytest.raises(StoreUnavailable, match="process 42 on here is recording"):
             list(store.compact())
-        other.release(Holder(token="t", pid=42, host="here"))  # noqa: S106
+        other.release(LeaseHolder(token="t", pid=42, host="here"))  # noqa: S106
         list(store.compact())
         assert path.stat().st_size < before * 0.6
         assert store.overview().unused == 0
@@ -377,7 +377,7 @@ def test_a_large_store_is_not_written_anew_while_somebody_records(
 ) -> None:
     monkeypatch.setattr("rekindle.store.sqlite.maintenance.LARGEST_WAITED_FOR", 1)
     path = tmp_path / "s.db"
-    holder = Holder(token="t", pid=7, host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=7, host="here")  # noqa: S106 - no password
     with SqliteStore(path) as recording, SqliteStore(path) as other:
         recording.write([Opened(session_id="s", at_us=1, cwd="/p")])
         recording.claim("s", holder)

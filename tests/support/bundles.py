@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from rekindle.model import (
     AgentIdentity,
     Change,
-    Holder,
+    Counted,
+    EntryBatch,
     Kind,
+    LeaseHolder,
     Opened,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -24,7 +24,7 @@ from rekindle.transfer.bundle_reader import Spool
 from rekindle.transfer.merge import Merged, Merger
 
 NOW = 1_700_000_000_000_000
-HOLDER = Holder(token="importer", pid=1, host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
 TIMES = st.integers(0, 253_402_300_799_999_999)
@@ -50,14 +50,14 @@ def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
         opened,
         *(Titled(session_id=session_id, at_us=1, source=s, title=t) for s, t in titles.items()),
         *stretches,
-        Tallied(session_id=session_id, at_us=1, turns=min(1, len(stretches))),
+        Counted(session_id=session_id, at_us=1, turns=min(1, len(stretches))),
     ]
 
 
-def stretches_of(session_id: str) -> st.SearchStrategy[Stretch]:
+def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
     """Any entries that are alike but for their line."""
     return st.builds(
-        lambda lines, **rest: Stretch(
+        lambda lines, **rest: EntryBatch(
             session_id=session_id, data=b"\n".join(lines), count=len(lines), **rest
         ),
         lines=st.lists(LINES, min_size=1, max_size=4),

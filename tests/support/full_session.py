@@ -6,10 +6,10 @@ from recorded_sessions import NOW, answered, asked, entry, text
 from rekindle.model import (
     AgentIdentity,
     Change,
+    Counted,
+    EntryBatch,
     Kind,
     Opened,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -42,12 +42,12 @@ if a < b and "x":
 """
 
 
-def update(kind: str, /, protocol: int = 1, **fields: object) -> Stretch:
+def update(kind: str, /, protocol: int = 1, **fields: object) -> EntryBatch:
     said = {"params": {"sessionId": SESSION, "update": {"sessionUpdate": kind, **fields}}}
     return entry(SESSION, Kind.UPDATE, said, NOW + 2_000_000, protocol)
 
 
-def said(kind: str, block: object) -> Stretch:
+def said(kind: str, block: object) -> EntryBatch:
     return update(kind, content=block)
 
 
@@ -127,5 +127,5 @@ def everything() -> list[Change]:
         ),
         asked(SESSION, "Still there?", NOW + 63_000_000),
         entry(SESSION, Kind.REMINDER, {}, NOW + 64_000_000),
-        Tallied(session_id=SESSION, at_us=NOW, turns=3, messages=5),
+        Counted(session_id=SESSION, at_us=NOW, turns=3, messages=5),
     ]

@@ -4,14 +4,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rekindle.acp.jsonrpc import members
+from rekindle.acp.jsonrpc import update_line
 from rekindle.importers.base import Notes, Talk, Tally, Tool
+from rekindle.jsonvalue import decode_object
 from rekindle.model import Entry, Kind, Session, Side
 from rekindle.store.memory import MemoryStore
 from rekindle.text.times import in_utc
-from rekindle.transcript.model import Message
+from rekindle.transcript.model import TranscriptMessage
 from rekindle.transcript.reducer import fold
-from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v1 import replay_v1
 from tool_imports import Run, everything
 
 
@@ -29,7 +30,7 @@ def entries_of(talk: Talk) -> list[Entry]:
     assert list(talk.tell(Tally())) == entries, "it is not the same each time"
     for entry in entries:
         assert b"\n" not in entry.line
-        assert members(entry.line) is not None, entry
+        assert decode_object(entry.line) is not None, entry
         entry.line.decode()
     prompts = sum(entry.kind is Kind.PROMPT for entry in entries)
     assert (tally.entries, tally.turns) == (len(entries), prompts)
@@ -48,7 +49,7 @@ def settled_of(talk: Talk) -> list[Entry]:
 def told(talk: Talk) -> list[object]:
     """Return what happens in a conversation: of messages the words, of all else the item."""
     items = [item for turn in fold(entries_of(talk)).turns for item in turn.items]
-    return [item.text if isinstance(item, Message) else item for item in items]
+    return [item.text if isinstance(item, TranscriptMessage) else item for item in items]
 
 
 def check_growth(tool: Tool, path: Path, lines: Sequence[bytes]) -> None:
@@ -76,8 +77,8 @@ def check_any(tool: Tool, path: Path, data: bytes) -> None:
     now = [entries for _, _, entries in everything(store)]
     assert all(any(it[: len(had)] == had for it in now) for had in before)
     for entries in now:
-        for update in replay(fold(entries), title="x"):
-            assert members(as_line("s", update)) is not None
+        for update in replay_v1(fold(entries), title="x"):
+            assert decode_object(update_line("s", update)) is not None
     path.touch()
     assert Run(store, path, tool).hows == []
     assert [entries for _, _, entries in everything(store)] == now

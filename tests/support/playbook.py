@@ -47,23 +47,22 @@ from rekindle.importers.entry_builder import Teller
 from rekindle.model import (
     AgentIdentity,
     Change,
+    Counted,
     Deleted,
+    EntryBatch,
     Forked,
-    Holder,
     Imported,
+    LeaseHolder,
     Opened,
     Origin,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
-from rekindle.proxy.agent_exit import AgentEnded
-from rekindle.proxy.connection_state import Settings
-from rekindle.proxy.engine import Relay
+from rekindle.proxy.connection_state import EngineSettings
+from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import StartAgent
-from rekindle.proxy.step import Step
+from rekindle.proxy.step import AgentExit, Step
 from rekindle.runtime.query_handler import Answers
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -72,7 +71,7 @@ from rekindle.transfer.merge import stretches
 T = TypeVar("T")
 
 SIDES = {"c": Side.CLIENT, "a": Side.AGENT}
-OTHER = Holder(token="other", pid=7, host="elsewhere")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, host="elsewhere")  # noqa: S106 - no password
 
 
 class Record:
@@ -107,15 +106,15 @@ class Playbook:
     def start(self) -> None:
         """Begin with a relay that knows nothing."""
         self.starts += 1
-        settings = Settings(
+        settings = EngineSettings(
             command=("agent", "acp"),
             version="9",
             is_strict="strict" in self.flags,
             may_hand_over="no-handover" not in self.flags,
             may_take_over="takeover" in self.flags,
         )
-        self.relay = Relay(settings)
-        self.holder = Holder(token=f"t{self.starts}", pid=self.starts, host="here")
+        self.relay = Engine(settings)
+        self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, host="here")
         self.answers = Answers(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
         self.wont_start: str | None = None
 
@@ -217,7 +216,7 @@ class Playbook:
                 session_id=session_id, at_us=self.now, agent=agent, cwd=cwd, parent_id=parent_id
             ),
             *stretches(session_id, teller.take()),
-            Tallied(session_id=session_id, at_us=self.now, turns=1, messages=2),
+            Counted(session_id=session_id, at_us=self.now, turns=1, messages=2),
             Imported(session_id=session_id, at_us=self.now, origin=origin),
         ])  # fmt: skip
 
@@ -268,7 +267,7 @@ class Playbook:
         how, _, last_words = words.partition(" ")
         self.now += 1
         is_signal = how.startswith("SIG")
-        ended = AgentEnded(
+        ended = AgentExit(
             exit_code=None if is_signal else int(how),
             signal=how if is_signal else None,
             last_words=tuple(last_words.split("|")) if last_words else (),
@@ -315,20 +314,20 @@ class Playbook:
             for line in (line for lines in sent for line in lines.split(b"\n")):
                 self.out.append(f"{mark} {line.decode()}")
                 self.sent(SIDES[mark[1]], line)
-        self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.complaints]
-        self.told_user += [it.text for it in step.complaints]
+        self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.reports]
+        self.told_user += [it.text for it in step.reports]
         self.wake_us = step.wake_us
-        for posed in step.questions:
-            if isinstance(posed.question, StartAgent):
+        for posed in step.queries:
+            if isinstance(posed.query, StartAgent):
                 self.out.append("*  the agent is started again")
-            answer = self.answers.to(posed.question)
+            answer = self.answers.to(posed.query)
             self.carry_out(self.relay.answer(posed.flow, answer, self.now), received)
 
 
 def say(change: Change, received: list[bytes]) -> list[str]:
     """Put a change into words."""
     match change:
-        case Stretch():
+        case EntryBatch():
             head = f"{change.session_id} {change.side} {change.kind}"
             head += f" v{change.protocol}" if change.protocol != 1 else ""
             return [
@@ -348,7 +347,7 @@ def say(change: Change, received: list[bytes]) -> list[str]:
             return [" ".join([change.session_id, "opened", *words])]
         case Titled():
             return [f"{change.session_id} titled by {change.source}: {change.title}"]
-        case Tallied():
+        case Counted():
             return [f"{change.session_id} +{change.turns} turns, +{change.messages} messages"]
         case Forked():
             return [f"{change.session_id} forked from {change.parent_id} at {change.until_seq}"]

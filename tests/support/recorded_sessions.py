@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from rekindle.model import AgentIdentity, Kind, Opened, Page, Side, Stretch
+from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.sqlite.search_index import Index, table_of
 from rekindle.store.sqlite.search_query import Hit, Wanted, search
 from rekindle.store.sqlite.store import SqliteStore
@@ -15,10 +15,10 @@ NOW = 1_700_000_000_000_000
 
 def entry(
     session: str, kind: Kind, message: object, at_us: int = NOW, protocol: int = 1
-) -> Stretch:
+) -> EntryBatch:
     line = json.dumps(message).encode()
     side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
-    return Stretch(
+    return EntryBatch(
         session_id=session, side=side, kind=kind, at_us=at_us, data=line, protocol=protocol
     )
 
@@ -27,22 +27,22 @@ def opened(session: str, cwd: str = "/p") -> Opened:
     return Opened(session_id=session, at_us=NOW, cwd=cwd, agent=AgentIdentity(name="Agent"))
 
 
-def asked(session: str, words: str, at_us: int = NOW) -> Stretch:
+def asked(session: str, words: str, at_us: int = NOW) -> EntryBatch:
     return entry(session, Kind.PROMPT, {"params": {"prompt": [text(words)]}}, at_us)
 
 
-def told(session: str, words: str, message_id: str | None = None) -> Stretch:
+def told(session: str, words: str, message_id: str | None = None) -> EntryBatch:
     update = {"sessionUpdate": "agent_message_chunk", "content": text(words)}
     update |= {"messageId": message_id} if message_id else {}
     return entry(session, Kind.UPDATE, {"params": {"update": update}})
 
 
-def called(session: str, call: str, **fields: object) -> Stretch:
+def called(session: str, call: str, **fields: object) -> EntryBatch:
     update = {"sessionUpdate": "tool_call_update", "toolCallId": call, **fields}
     return entry(session, Kind.UPDATE, {"params": {"update": update}})
 
 
-def answered(session: str, at_us: int = NOW) -> Stretch:
+def answered(session: str, at_us: int = NOW) -> EntryBatch:
     return entry(session, Kind.ANSWER, {"result": {"stopReason": "end_turn"}}, at_us)
 
 

@@ -10,7 +10,7 @@ import apsw
 from msgspec import Struct
 
 from recorded_sessions import NOW, answered, asked, opened, told
-from rekindle.model import Entry, Kind, Page, Side, Stretch
+from rekindle.model import Entry, EntryBatch, Kind, Page, Side
 from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.inspect import Examination
 from rekindle.store.sqlite.pages import PAGE, Image, read_page
@@ -20,7 +20,7 @@ from rekindle.store.sqlite.store import SqliteStore
 
 Files = dict[str, bytes]
 MARKS = {Kind.GAP, Kind.OPAQUE}
-ALL = Page(limit=1000, with_archived=True, with_strays=True)
+ALL = Page(limit=1000, with_archived=True, with_unopened=True)
 
 
 class Original(Struct):
@@ -49,9 +49,9 @@ class Watched(Image):
         return super().page(number)
 
 
-def chunks(session: str, seed: int, count: int) -> Stretch:
+def chunks(session: str, seed: int, count: int) -> EntryBatch:
     lines = [b'{"n":%d,"x":"%s"}' % (seed + n, b"y" * (seed % 40)) for n in range(count)]
-    return Stretch(
+    return EntryBatch(
         session_id=session,
         side=Side.AGENT,
         kind=Kind.UPDATE,
@@ -166,7 +166,7 @@ def check_result(path: Path, original: Original, report: Report) -> dict[tuple[s
         assert examined.unreadable_entries() == []
         assert examined.entries_without_session() == []
     with SqliteStore(path) as store:
-        deleted = store.sessions(Page(limit=1000, with_strays=True, deleted=True))
+        deleted = store.sessions(Page(limit=1000, with_unopened=True, deleted=True))
         sessions = [it for it in (*store.sessions(ALL), *deleted) if not it.is_purged]
         found = {(it.id, entry.seq): entry for it in sessions for entry in store.read(it.id)}
     saved = {about: entry for about, entry in found.items() if entry.kind not in MARKS}

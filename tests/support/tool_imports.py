@@ -4,14 +4,14 @@ from pathlib import Path
 
 from rekindle.importers.base import Notes, Tally, Tool
 from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.model import Entry, Holder, Page, Session, TitleSource
+from rekindle.model import Entry, LeaseHolder, Page, Session, TitleSource
 from rekindle.store.base import Store
 from rekindle.transfer.import_apply import Importer
 from rekindle.transfer.import_scan import Gatherer, Report, Taken, Wanted
 from rekindle.transfer.merge import How
 
 NOW = 1_800_000_000_000_000
-HOLDER = Holder(token="importer", pid=1, host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
 
 
 class Run:
@@ -47,5 +47,5 @@ def told(path: Path, tool: Tool = CLAUDE) -> list[Entry]:
 
 def everything(store: Store) -> list[tuple[Session, dict[TitleSource, str], list[Entry]]]:
     """Return all that a store has."""
-    page = Page(with_strays=True, with_archived=True, limit=1000)
+    page = Page(with_unopened=True, with_archived=True, limit=1000)
     return [(it, store.titles(it.id), list(store.read(it.id))) for it in store.sessions(page)]

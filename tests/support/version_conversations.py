@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from playbook import Playbook
+from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Side
-from rekindle.transcript.replay_v1 import as_line
 
 Json = dict[str, Any]
 
@@ -241,7 +241,7 @@ class Talk:
 
     def update(self, **update: object) -> None:
         """Let the agent tell an update."""
-        self.said.append(as_line("s", update).decode())
+        self.said.append(update_line("s", update).decode())
         if not self.is_quick:
             # Anything from the client has the next line looked at anew.
             self.book.receive(Side.CLIENT, [""])

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.handover import as_block, compose, has_record, remind
+from rekindle.transcript.handover import as_block, carries_history, handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
 
 Json = dict[str, Any]
@@ -40,7 +40,9 @@ DONE = {"result": {"stopReason": "end_turn"}}
 
 
 def test_everything_is_told_where_it_fits() -> None:
-    words = compose(talk(("Fix it", [said("Fixed.")], DONE), ("Thanks", [said("Sure")], DONE)))
+    words = handover_text(
+        talk(("Fix it", [said("Fixed.")], DONE), ("Thanks", [said("Sure")], DONE))
+    )
     assert words.endswith("User: Fix it\nYou: Fixed.\n\nUser: Thanks\nYou: Sure")
     assert "you have no memory" in words
     assert "left out" not in words
@@ -48,7 +50,7 @@ def test_everything_is_told_where_it_fits() -> None:
 
 def test_the_first_task_and_the_last_turns_are_kept() -> None:
     turns = [(f"prompt {n}", [said(f"answer {n} " + "x" * 500)], DONE) for n in range(50)]
-    words = compose(talk(*turns), 4000)
+    words = handover_text(talk(*turns), 4000)
     assert len(words) <= 4000
     assert "User: prompt 0\n" in words
     assert "User: prompt 49\n" in words
@@ -62,23 +64,23 @@ def test_the_first_task_and_the_last_turns_are_kept() -> None:
 
 def test_one_turn_left_out_is_told_as_one() -> None:
     turns = [(f"prompt {n}", [said("x" * 500)], DONE) for n in range(3)]
-    assert "[1 turn is left out here]" in compose(talk(*turns), 1500)
+    assert "[1 turn is left out here]" in handover_text(talk(*turns), 1500)
 
 
 @pytest.mark.parametrize("budget", [1, 100, 500, 700, 2000, 10_000])
 def test_the_budget_is_never_exceeded(budget: int) -> None:
     turns = [("p" * 3000, [said("a" * 3000)], DONE), ("q" * 3000, [said("b" * 3000)], DONE)]
-    assert len(compose(talk(*turns), budget)) <= budget
+    assert len(handover_text(talk(*turns), budget)) <= budget
 
 
 def test_a_turn_that_does_not_fit_is_shortened_in_the_middle() -> None:
-    words = compose(talk(("first", [said("ok")], DONE), ("q" * 9000, [], DONE)), 3000)
+    words = handover_text(talk(("first", [said("ok")], DONE), ("q" * 9000, [], DONE)), 3000)
     assert "characters are left out here" in words
     assert "User: first" in words
 
 
 def test_how_turns_ended_is_told() -> None:
-    words = compose(
+    words = handover_text(
         talk(
             ("a", [], {"error": {"code": -32603, "message": "no credit"}}),
             ("b", [], {"result": {"stopReason": "cancelled"}}),
@@ -112,7 +114,7 @@ def test_tools_are_told_with_their_results_and_thoughts_are_not() -> None:
         },
         {"sessionUpdate": "plan", "entries": []},
     ]
-    words = compose(talk(("go", calls, DONE)))
+    words = handover_text(talk(("go", calls, DONE)))
     assert "You used a tool: Edit /a (completed)\nchange of /a:\n- x\n+ y\n+ z" in words
     assert 'You used a tool: read (not finished)\n{"n": 1}' in words
     assert "You used a tool: a tool (not finished)\nraw" in words
@@ -124,10 +126,10 @@ def test_tools_are_told_with_their_results_and_thoughts_are_not() -> None:
 def test_an_open_plan_is_told_and_a_finished_one_is_not() -> None:
     steps = [{"content": "one", "status": "completed"}, {"content": "two", "status": "pending"}]
     plan = {"sessionUpdate": "plan", "entries": steps}
-    words = compose(talk(("go", [plan], DONE)))
+    words = handover_text(talk(("go", [plan], DONE)))
     assert words.endswith("The plan, as it stands:\n- one (completed)\n- two (pending)")
     finished = {"sessionUpdate": "plan", "entries": steps[:1]}
-    assert "The plan" not in compose(talk(("go", [plan, finished], DONE)))
+    assert "The plan" not in handover_text(talk(("go", [plan, finished], DONE)))
 
 
 def test_attachments_are_named() -> None:
@@ -138,12 +140,12 @@ def test_attachments_are_named() -> None:
     ]
     line = json.dumps({"params": {"prompt": [text("See "), *blocks]}}).encode()
     entry = Entry(seq=1, side=Side.CLIENT, kind=Kind.PROMPT, at_us=1, line=line)
-    words = compose(fold([entry]))
+    words = handover_text(fold([entry]))
     assert "User: See [resource_link file:///a][resource file:///b][image]" in words
 
 
 def test_nothing_said_is_nothing_to_hand_over_but_the_words_before_it() -> None:
-    assert "record" in compose(fold([]))
+    assert "record" in handover_text(fold([]))
 
 
 def test_it_is_plain_text() -> None:
@@ -153,7 +155,7 @@ def test_it_is_plain_text() -> None:
 def test_a_long_plan_leaves_room_for_the_task_and_says_that_it_is_cut() -> None:
     steps = [{"content": f"step {n} " + "x" * 500, "status": "pending"} for n in range(100)]
     plan = {"sessionUpdate": "plan", "entries": steps}
-    words = compose(talk(("The task", [plan, said("ok")], DONE), ("More", [], DONE)), 4000)
+    words = handover_text(talk(("The task", [plan, said("ok")], DONE), ("More", [], DONE)), 4000)
     assert "User: The task" in words
     assert "User: More" in words
     assert "characters are left out here" in words.partition("The plan")[2]
@@ -163,7 +165,7 @@ def test_a_long_plan_leaves_room_for_the_task_and_says_that_it_is_cut() -> None:
 def test_turns_that_fit_are_kept_whole_before_the_first_answer() -> None:
     turns = [("t" * 9000, [said("a" * 100_000)], DONE)]
     turns += [(f"prompt {n} " + "p" * 3000, [], DONE) for n in range(3)]
-    words = compose(talk(*turns), 40_000)
+    words = handover_text(talk(*turns), 40_000)
     for n in range(3):
         assert f"User: prompt {n} " + "p" * 3000 in words
     assert "left out here]" in words
@@ -178,12 +180,12 @@ def test_what_a_terminal_showed_is_told() -> None:
         "content": [{"type": "terminal", "terminalId": "x"}],
         "_meta": {"terminal_output": {"terminal_id": "x", "data": "all done"}},
     }
-    assert "all done" in compose(talk(("Go", [call], DONE)))
+    assert "all done" in handover_text(talk(("Go", [call], DONE)))
 
 
 def test_an_agent_that_was_told_the_record_is_known_by_what_it_has_kept() -> None:
     transcript = talk(("Fix it", [said("I begin")], None))
-    for told in (compose(transcript), remind(transcript)):
-        assert has_record(f"{told}\n\nGo on")
-    assert not has_record("Go on")
-    assert not has_record("")
+    for told in (handover_text(transcript), reminder_text(transcript)):
+        assert carries_history(f"{told}\n\nGo on")
+    assert not carries_history("Go on")
+    assert not carries_history("")

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from recorded_sessions import NOW
+from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.model import Gap
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 ODD = st.recursive(
@@ -58,8 +59,8 @@ def entries(kinds: list[Kind], messages: list[object], protocol: int) -> list[En
 
 
 def tell(transcript: Transcript) -> list[bytes]:
-    both = [*replay(transcript), *replay_v2(transcript.turns, transcript)]
-    return [as_line("s", update) for update in both]
+    both = [*replay_v1(transcript), *replay_v2(transcript.turns, transcript)]
+    return [update_line("s", update) for update in both]
 
 
 @settings(deadline=None)
@@ -92,7 +93,7 @@ def test_a_text_that_is_none_is_told_as_it_came() -> None:
         for chunk in chunks
     ]
     transcript = fold(entries([Kind.UPDATE] * 3, said, 1))
-    assert [update["content"] for update in replay(transcript)] == chunks
+    assert [update["content"] for update in replay_v1(transcript)] == chunks
 
 
 @pytest.mark.parametrize(("lost", "count"), [(3, 3), ("x", 0), ([], 0), (None, 0)])

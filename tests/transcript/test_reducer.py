@@ -3,7 +3,14 @@ from itertools import count
 from typing import Any
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.model import Gap, Message, Other, Plan, Role, ToolCall
+from rekindle.transcript.model import (
+    Gap,
+    OtherItem,
+    PlanItem,
+    Role,
+    ToolCallItem,
+    TranscriptMessage,
+)
 from rekindle.transcript.reducer import Transcript, fold
 
 SEQ = count(1)
@@ -35,7 +42,11 @@ def answer(protocol: int = 1, **result: object) -> Entry:
 
 def said(transcript: Transcript) -> list[list[tuple[str, str | None, str]]]:
     return [
-        [(item.role.value, item.id, item.text) for item in turn.items if isinstance(item, Message)]
+        [
+            (item.role.value, item.id, item.text)
+            for item in turn.items
+            if isinstance(item, TranscriptMessage)
+        ]
         for turn in transcript.turns
     ]
 
@@ -138,7 +149,7 @@ def test_a_tool_call_is_folded_to_its_latest_state() -> None:
         ]
     )
     call = only_item(transcript)
-    assert isinstance(call, ToolCall)
+    assert isinstance(call, ToolCallItem)
     assert call.fields == {"title": "Read", "kind": "read", "status": "completed"}
 
 
@@ -182,7 +193,7 @@ def test_a_plan_replaces_the_turns_earlier_plan() -> None:
     first, second = [{"content": "a", "status": "pending"}], [{"content": "b"}]
     transcript = fold([update("plan", entries=first), update("plan", entries=second)])
     plan = only_item(transcript)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, PlanItem)
     assert plan.entries == second
 
 
@@ -217,7 +228,7 @@ def test_modes_and_options_are_taken_from_answers_too() -> None:
 
 def test_an_update_of_another_kind_is_kept_as_it_came() -> None:
     other = only_item(fold([update("_unheard_of", x=1)]))
-    assert isinstance(other, Other)
+    assert isinstance(other, OtherItem)
     assert other.update == {"sessionUpdate": "_unheard_of", "x": 1}
 
 
@@ -254,7 +265,7 @@ def test_in_version_2_the_state_ends_the_turn_and_the_answer_names_the_prompt() 
 
 def test_a_prompt_without_a_name_stays_without() -> None:
     (turn,) = fold([prompt("Go", 2), answer(2)]).turns
-    assert isinstance(turn.items[0], Message)
+    assert isinstance(turn.items[0], TranscriptMessage)
     assert turn.items[0].id is None
     assert fold([answer(2, messageId="u1")]).turns[0].items == []
 
@@ -285,8 +296,8 @@ def test_a_message_can_be_read_before_it_is_whole() -> None:
 
 
 def test_an_empty_message_has_no_blocks() -> None:
-    assert Message(role=Role.AGENT, seq=1, at_us=0).blocks == []
-    assert Message(role=Role.AGENT, seq=1, at_us=0).text == ""
+    assert TranscriptMessage(role=Role.AGENT, seq=1, at_us=0).blocks == []
+    assert TranscriptMessage(role=Role.AGENT, seq=1, at_us=0).text == ""
 
 
 def test_what_is_told_beside_a_tool_call_adds_up() -> None:
@@ -301,7 +312,7 @@ def test_what_is_told_beside_a_tool_call_adds_up() -> None:
         [entry(Kind.UPDATE, {"params": {"update": it}}) for it in (call, more, delta)]
     )
     (item,) = transcript.turns[0].items
-    assert isinstance(item, ToolCall)
+    assert isinstance(item, ToolCallItem)
     assert item.fields["_meta"].keys() == {"a", "b", "terminal_output_delta"}
     assert transcript.terminals["x"].text == "out"
 
@@ -323,7 +334,7 @@ def test_messages_that_were_named_on_the_way_are_those_that_the_client_saw() -> 
         ]
     )
     texts = [
-        [(it.name, it.text) for it in turn.items if isinstance(it, Message)]
+        [(it.name, it.text) for it in turn.items if isinstance(it, TranscriptMessage)]
         for turn in transcript.turns
     ]
     assert texts == [
@@ -371,9 +382,9 @@ def test_the_call_or_plan_that_changed_last_is_known() -> None:
     transcript = Transcript()
     transcript.add(update("tool_call", toolCallId="t", title="One"))
     call = transcript.latest
-    assert isinstance(call, ToolCall)
+    assert isinstance(call, ToolCallItem)
     transcript.add(update("plan", entries=[]))
-    assert isinstance(transcript.latest, Plan)
+    assert isinstance(transcript.latest, PlanItem)
     transcript.add(update("tool_call_update", toolCallId="t", title="Two"))
     assert transcript.latest is call
 

@@ -6,10 +6,11 @@ from hypothesis import given, strategies as st
 
 from client_model_v1 import Editor
 from playbook import Playbook
-from rekindle.acp.jsonrpc import encode
+from rekindle.acp.jsonrpc import update_line
+from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Opened, Side
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import as_line, handover_notice, replay
+from rekindle.transcript.replay_v1 import handover_notice, replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
@@ -106,7 +107,7 @@ def test_replay_equals_live(turns: list[tuple[list[Json], list[Json]]]) -> None:
         live.prompt(prompt)
         for update in updates:
             live.apply(update)
-    for update in replay(fold(record(turns))):
+    for update in replay_v1(fold(record(turns))):
         told.apply(update)
     assert told.shown() == live.shown()
     assert told.state == live.state
@@ -145,7 +146,7 @@ def test_what_the_client_is_told_again_is_what_it_saw(
         book.receive(Side.CLIENT, [json.dumps(request)])
         read: list[str] = []
         for number, update in enumerate(updates):
-            read.append(as_line("s", update).decode())
+            read.append(update_line("s", update).decode())
             if number >= len(together) or not together[number]:
                 book.receive(Side.AGENT, read)
                 read = []
@@ -172,10 +173,10 @@ def test_a_replay_is_the_same_every_time_and_every_message_has_an_id(
     turns: list[tuple[list[Json], list[Json]]],
 ) -> None:
     entries = record(turns)
-    first, second = list(replay(fold(entries))), list(replay(fold(entries)))
+    first, second = list(replay_v1(fold(entries))), list(replay_v1(fold(entries)))
     assert first == second
     transcript = fold(entries)
-    assert list(replay(transcript, transcript.take_turns())) == first
+    assert list(replay_v1(transcript, transcript.take_turns())) == first
     assert transcript.turns == []
     for update in first:
         assert update["_meta"]["rekindle"]["replayed"] is True
@@ -186,7 +187,7 @@ def test_chunks_are_told_as_one() -> None:
     many = [
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
     ] * 5000
-    (_, message) = replay(one_turn(*many))
+    (_, message) = replay_v1(one_turn(*many))
     assert message["content"]["text"] == "x" * 5000
 
 
@@ -195,16 +196,16 @@ def test_chunks_are_told_as_one() -> None:
 def test_a_tool_call_that_never_ended_has_failed(status: str | None) -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "status": status}
     for ended in (True, False):
-        assert list(replay(one_turn(call, ended=ended)))[-1]["status"] == "failed"
+        assert list(replay_v1(one_turn(call, ended=ended)))[-1]["status"] == "failed"
 
 
 def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "status": "in_progress"}
     cut = one_turn(call, ended=False)
-    *before, last = replay(cut)
+    *before, last = replay_v1(cut)
     assert last["_meta"]["rekindle"] == {"replayed": True, "interrupted": True}
     assert all(update["_meta"]["rekindle"] == {"replayed": True} for update in before)
-    running = list(replay(cut, is_running=True))[-1]
+    running = list(replay_v1(cut, is_running=True))[-1]
     assert (running["status"], running["_meta"]["rekindle"]) == ("in_progress", {"replayed": True})
 
 
@@ -226,7 +227,7 @@ def test_a_turn_that_was_cut_off_is_marked_and_a_running_one_is_not() -> None:
 def test_a_terminal_is_replaced_by_what_is_known_of_it(fields: Json, words: str) -> None:
     content = [{"type": "terminal", "terminalId": "x"}, {"type": "diff", "path": "/a"}]
     call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "content": content}
-    told = list(replay(one_turn(call | fields)))[-1]["content"]
+    told = list(replay_v1(one_turn(call | fields)))[-1]["content"]
     assert told == [
         {"type": "content", "content": {"type": "text", "text": words}},
         {"type": "diff", "path": "/a"},
@@ -245,7 +246,7 @@ def test_a_terminal_is_replaced_by_what_is_known_of_it(fields: Json, words: str)
 )
 def test_a_gap_is_told_with_its_reason(line: bytes, words: str) -> None:
     gap = Entry(seq=1, side=Side.AGENT, kind=Kind.GAP, at_us=1, line=line)
-    (told,) = replay(fold([gap]))
+    (told,) = replay_v1(fold([gap]))
     assert told["content"]["text"] == words
 
 
@@ -256,7 +257,7 @@ def test_what_the_agent_says_in_meta_is_kept() -> None:
         "size": 2,
         "_meta": {"cost": 3},
     }
-    (*_, told) = replay(one_turn(chunk))
+    (*_, told) = replay_v1(one_turn(chunk))
     assert told["_meta"] == {"cost": 3, "rekindle": {"replayed": True}}
 
 
@@ -264,9 +265,9 @@ def test_what_rekindle_itself_says_in_meta_is_kept() -> None:
     # A status that version 1 has no word for, and the sub-agent that an imported call has started.
     child = {"_meta": {"rekindle": {"childSessionId": "s.1"}}}
     call = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "cancelled", **child}
-    line = as_line("s", call)
+    line = update_line("s", call)
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line, protocol=2)
-    (told,) = replay(fold([entry]))
+    (told,) = replay_v1(fold([entry]))
     ours = {"childSessionId": "s.1", "status": "cancelled", "replayed": True}
     assert (told["status"], told["_meta"]) == ("failed", {"rekindle": ours})
     transcript = fold([entry])
@@ -275,7 +276,7 @@ def test_what_rekindle_itself_says_in_meta_is_kept() -> None:
 
 
 def test_an_update_is_written_as_a_notification() -> None:
-    line = as_line("s", {"sessionUpdate": "plan", "entries": []})
+    line = update_line("s", {"sessionUpdate": "plan", "entries": []})
     assert json.loads(line) == {
         "jsonrpc": "2.0",
         "method": "session/update",
@@ -287,7 +288,9 @@ def test_a_long_text_is_told_in_pieces() -> None:
     words = "".join(chr(97 + number % 26) for number in range(200_000))
     parts = [words[start : start + 40] for start in range(0, len(words), 40)]
     answer = [chunk("agent_message_chunk", part) for part in parts]
-    told = [it for it in replay(one_turn(*answer)) if it["sessionUpdate"] == "agent_message_chunk"]
+    told = [
+        it for it in replay_v1(one_turn(*answer)) if it["sessionUpdate"] == "agent_message_chunk"
+    ]
     assert len(told) == 5
     assert "".join(it["content"]["text"] for it in told) == words
     assert len({it["messageId"] for it in told}) == 1
@@ -297,7 +300,7 @@ def test_a_long_text_is_told_in_pieces() -> None:
 def test_a_handover_is_told_as_it_was_live() -> None:
     line = b'{"type":"text","text":"User: secret"}'
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.HANDOVER, at_us=7, line=line)
-    (told,) = replay(fold([entry]))
+    (told,) = replay_v1(fold([entry]))
     live = handover_notice(7)
     assert {**told, "_meta": None} == {**live, "_meta": None}
     assert "secret" not in str(told)
@@ -306,13 +309,13 @@ def test_a_handover_is_told_as_it_was_live() -> None:
 def test_a_reminder_is_not_told() -> None:
     line = b'{"type":"text","text":"User: secret"}'
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.REMINDER, at_us=7, line=line)
-    assert list(replay(fold([entry]))) == []
+    assert list(replay_v1(fold([entry]))) == []
 
 
 def test_a_turn_of_which_nothing_is_to_be_seen_is_nothing() -> None:
-    line = as_line("s", chunk("agent_thought_chunk", ""))
+    line = update_line("s", chunk("agent_thought_chunk", ""))
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
-    assert list(replay(fold([entry]))) == []
+    assert list(replay_v1(fold([entry]))) == []
 
 
 def test_what_is_said_beside_the_words_is_told_again() -> None:
@@ -320,7 +323,7 @@ def test_what_is_said_beside_the_words_is_told_again() -> None:
     again = chunk("agent_message_chunk", " you") | {"_meta": {"b": 2}}
     empty = chunk("agent_thought_chunk", "") | {"_meta": {"usage": 3}}
     step = plan("x") | {"_meta": {"c": 4}}
-    _, message, thought, planned = replay(one_turn(marked, again, empty, step))
+    _, message, thought, planned = replay_v1(one_turn(marked, again, empty, step))
     assert message["content"]["text"] == "Hi you"
     assert message["_meta"] == {"a": 1, "b": 2, "rekindle": {"replayed": True}}
     assert thought["_meta"]["usage"] == 3
@@ -330,14 +333,14 @@ def test_what_is_said_beside_the_words_is_told_again() -> None:
 def test_a_character_that_was_cut_in_two_is_whole_again() -> None:
     halves = [chunk("agent_message_chunk", "a\ud83d"), chunk("agent_message_chunk", "\ude00b")]
     entries = [
-        Entry(seq=seq, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=as_line("s", half))
+        Entry(seq=seq, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=update_line("s", half))
         for seq, half in enumerate(halves, start=1)
     ]
-    (told,) = replay(fold(entries))
+    (told,) = replay_v1(fold(entries))
     assert told["content"]["text"] == "a\U0001f600b"
     # And one that stays cut in two can still be written.
-    (told,) = replay(fold(entries[:1]))
-    assert as_line("s", told).endswith(b"}")
+    (told,) = replay_v1(fold(entries[:1]))
+    assert update_line("s", told).endswith(b"}")
     assert fold(entries).turns[0].items[0].text == "a\U0001f600b"  # type: ignore[union-attr]
 
 
@@ -352,7 +355,7 @@ def test_ids_begin_anew_where_the_agent_does() -> None:
     go = [{"type": "text", "text": "Go"}]
     before, after = record([(go, first)]), record([(go, second)])
     handover = Entry(seq=0, side=Side.AGENT, kind=Kind.HANDOVER, at_us=1, line=b"{}")
-    told = list(replay(fold([*before, after[0], handover, *after[1:]])))
+    told = list(replay_v1(fold([*before, after[0], handover, *after[1:]])))
     calls = {it["toolCallId"]: it["title"] for it in told if "toolCallId" in it}
     assert calls == {"t1": "first", "t1~3": "second"}
     words = {it["messageId"]: it["content"]["text"] for it in told if "messageId" in it}
@@ -363,5 +366,5 @@ def test_ids_begin_anew_where_the_agent_does() -> None:
 def test_an_update_that_does_not_say_what_it_is_is_not_told_again(line: bytes) -> None:
     entry = Entry(seq=1, side=Side.AGENT, kind=Kind.UPDATE, at_us=1, line=line)
     transcript = fold([entry])
-    assert list(replay(transcript)) == []
+    assert list(replay_v1(transcript)) == []
     assert list(replay_v2(transcript.turns, transcript)) == []

@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.model import ToolCall
+from rekindle.transcript.model import ToolCallItem
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_cursor import turns_from
+from rekindle.transcript.replay_cursor import select_turns
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
@@ -100,8 +100,8 @@ def test_a_name_for_nothing_is_no_name() -> None:
 
 def test_what_was_missed_is_also_what_a_terminal_showed_and_what_was_cut_off() -> None:
     def since(transcript: Transcript, seq: int) -> list[str]:
-        turns = turns_from({"type": "_rekindle_seq", "seq": seq}, transcript)
-        return [item.id for turn in turns for item in turn.items if isinstance(item, ToolCall)]
+        turns = select_turns({"type": "_rekindle_seq", "seq": seq}, transcript)
+        return [item.id for turn in turns for item in turn.items if isinstance(item, ToolCallItem)]
 
     shown = [{"type": "terminal", "terminalId": "x"}]
     done = {"status": "completed"}

@@ -2,20 +2,23 @@ from typing import Any
 
 import pytest
 
-from rekindle.transcript.model import Gap, Message, Plan, Role, ToolCall, Turn
-from rekindle.transcript.search_documents import (
-    GAP,
-    Origin,
-    Passage,
-    humps,
-    of_title,
-    parted,
-    passages,
+from rekindle.model import DocumentKind, SearchDocument
+from rekindle.text.tokens import GAP, humps, parted
+from rekindle.transcript.model import (
+    Gap,
+    PlanItem,
+    Role,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
+from rekindle.transcript.search_documents import search_documents, title_document
 
 
-def said(*blocks: dict[str, Any], role: Role = Role.USER, id_: str | None = None) -> Message:
-    message = Message(role=role, seq=3, at_us=7, id=id_)
+def said(
+    *blocks: dict[str, Any], role: Role = Role.USER, id_: str | None = None
+) -> TranscriptMessage:
+    message = TranscriptMessage(role=role, seq=3, at_us=7, id=id_)
     message.replace(list(blocks))
     return message
 
@@ -25,19 +28,24 @@ def text(words: str) -> dict[str, str]:
 
 
 def words(*items: Any) -> list[str]:  # noqa: ANN401 - as it comes
-    return [passage.words for passage in passages(Turn(number=2, at_us=1, items=list(items)))]
+    return [
+        passage.words
+        for passage in search_documents(TranscriptTurn(number=2, at_us=1, items=list(items)))
+    ]
 
 
 def test_a_passage_knows_its_place() -> None:
-    turn = Turn(number=2, at_us=1, items=[said(text("Hello"), role=Role.THOUGHT, id_="m")])
-    assert list(passages(turn)) == [
-        Passage(turn=2, seq=3, at_us=7, origin="thought", ident="thought:m", words="Hello")  # type: ignore[arg-type]
+    turn = TranscriptTurn(
+        number=2, at_us=1, items=[said(text("Hello"), role=Role.THOUGHT, id_="m")]
+    )
+    assert list(search_documents(turn)) == [
+        SearchDocument(turn=2, seq=3, at_us=7, origin="thought", ident="thought:m", words="Hello")  # type: ignore[arg-type]
     ]
 
 
 def test_a_title_stands_before_the_first_turn() -> None:
-    expected = Passage(turn=0, seq=0, at_us=7, origin=Origin.TITLE, words="A  title")
-    assert of_title("A \x02title", 7) == expected
+    expected = SearchDocument(turn=0, seq=0, at_us=7, origin=DocumentKind.TITLE, words="A  title")
+    assert title_document("A \x02title", 7) == expected
 
 
 def test_words_and_names_of_attachments_are_found() -> None:
@@ -57,14 +65,14 @@ def test_titles_and_paths_of_tool_calls_are_found() -> None:
         ],
         "rawOutput": "nor this",
     }
-    assert words(ToolCall(id="t", seq=1, at_us=1, fields=fields)) == [
+    assert words(ToolCallItem(id="t", seq=1, at_us=1, fields=fields)) == [
         "Edit\n/p/a.py\n/p/b.py\n/p/c.py"
     ]
 
 
 def test_steps_of_plans_are_found() -> None:
     entries = [{"content": "First"}, "odd", {"content": "Then"}]
-    assert words(Plan(seq=1, at_us=1, entries=entries)) == ["First\n\nThen"]
+    assert words(PlanItem(seq=1, at_us=1, entries=entries)) == ["First\n\nThen"]
 
 
 def test_what_may_still_be_added_to_is_there_though_empty() -> None:

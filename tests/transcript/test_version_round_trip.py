@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.model import Message, Plan, ToolCall
+from rekindle.transcript.model import PlanItem, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import message_id, replay
+from rekindle.transcript.replay_v1 import message_id, replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
@@ -139,14 +139,14 @@ def shared(transcript: Transcript, fields: frozenset[str]) -> list[Json]:
     for turn in transcript.turns:
         for item in turn.items:
             match item:
-                case Message():
+                case TranscriptMessage():
                     meta = {k: v for k, v in item.meta.items() if k != "rekindle"}
                     words = {"id": message_id(item), "blocks": item.blocks, "meta": meta}
                     items += [{"is": item.role.value, **words}] if item.blocks else []
-                case ToolCall():
+                case ToolCallItem():
                     known = {k: v for k, v in item.fields.items() if k in fields}
                     items.append({"is": "call", "id": item.id, **known})
-                case Plan():
+                case PlanItem():
                     items.append({"is": "plan", "entries": item.entries})
                 case _:
                     items.append({"is": "odd"})
@@ -186,6 +186,6 @@ def test_from_version_1_to_version_2(turns: list[list[Json]]) -> None:
 @given(turns_of(2))
 def test_from_version_2_to_version_1(turns: list[list[Json]]) -> None:
     before = fold(as_entries(2, turns))
-    after = told_again(1, list(replay(before)))
+    after = told_again(1, list(replay_v1(before)))
     assert shared(after, NAMES) == shared(before, NAMES)
     assert known_state(after) == known_state(before)

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from bundles import NOW, changes_of, filled, packed, squeezed
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
-from rekindle.model import Change, Kind, Side, Stretch
+from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.bundle_format import bundle
 
@@ -56,7 +56,9 @@ def test_the_same_sessions_make_the_same_bundle(store: MemoryStore) -> None:
 
 def test_a_bundle_is_lines_that_can_be_read(store: MemoryStore) -> None:
     line = b'{"a":"\xff"}'
-    store.write([Stretch(session_id="s2", side=Side.AGENT, kind=Kind.OPAQUE, at_us=NOW, data=line)])
+    store.write(
+        [EntryBatch(session_id="s2", side=Side.AGENT, kind=Kind.OPAQUE, at_us=NOW, data=line)]
+    )
     head, session, prompt, opaque, end = map(json.loads, lines_of(packed(store, "s2")))
     assert head == {"rekindle": "bundle", "version": 1}
     assert (session["type"], session["entries"], session["session"]["id"]) == ("session", 2, "s2")

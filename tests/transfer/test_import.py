@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from claude_files import SESSION, ClaudeFile, forked, said
 from recorded_sessions import answered, asked
 from rekindle.model import (
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
     Deleted,
     Entry,
-    Holder,
     Kind,
+    LeaseHolder,
     Opened,
     Page,
     Titled,
@@ -23,13 +23,13 @@ from rekindle.model import (
 )
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.transcript.handover import compose
+from rekindle.transcript.handover import handover_text
 from rekindle.transcript.reducer import fold
 from rekindle.transfer.import_scan import Taken
 from rekindle.transfer.merge import How
 from tool_imports import NOW, Run, everything, told
 
-OTHER = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_one_that_went_on_here_stays_and_the_file_is_kept_as_a_branch_once(
     assert list(store.read(branch.session_id)) == told(path)
     fork = store.session(branch.session_id)
     assert (fork.parent_id, fork.title) == (SESSION, "Question 1 (fork)")
-    assert (fork.agent_session_id, fork.archived_us) == (NOBODY, None)
+    assert (fork.agent_session_id, fork.archived_us) == (UNKNOWN_TO_AGENT, None)
     first = everything(store)
     path.touch()
     assert (Run(store, tmp_path / ".claude").hows, Run(store, tmp_path / ".claude").read) == ([], 0)
@@ -255,7 +255,7 @@ def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
 ) -> None:
     store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent_session_id=SESSION)])
     store.write([asked("s1", "Hello"), answered("s1")])
-    record = compose(fold(store.read("s1")))
+    record = handover_text(fold(store.read("s1")))
     store.write([asked("s1", "Go on"), answered("s1")])
     it = ClaudeFile()
     it.user([said(record), said("Go on")])

@@ -7,8 +7,8 @@ import pytest
 
 from codex_files import SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
-from rekindle.acp.jsonrpc import members, rows, table
 from rekindle.importers.codex import TOOL
+from rekindle.jsonvalue import as_array, as_object, decode_object
 from rekindle.model import Archived, Kind, Page, TitleSource
 from rekindle.store.base import Store
 from rekindle.transfer.merge import How
@@ -28,8 +28,8 @@ def run(store: Store, home: Path) -> Run:
 
 def asked(store: Store, session_id: str = SESSION) -> list[object]:
     prompts = [it for it in store.read(session_id) if it.kind is Kind.PROMPT]
-    params = [table((members(it.line) or {}).get("params")) for it in prompts]
-    return [table(rows(it.get("prompt"))[0]).get("text") for it in params]
+    params = [as_object((decode_object(it.line) or {}).get("params")) for it in prompts]
+    return [as_object(as_array(it.get("prompt"))[0]).get("text") for it in params]
 
 
 def archived(store: Store) -> list[str]:

@@ -14,7 +14,7 @@ from rekindle.importers.base import Found, Notes, Talk, Tally
 from rekindle.importers.claude import TOOL
 from rekindle.model import (
     Entry,
-    Holder,
+    LeaseHolder,
 )
 from rekindle.store.base import Store
 from rekindle.store.sqlite.store import SqliteStore
@@ -24,7 +24,7 @@ from rekindle.transfer.import_scan import Gatherer, Report, Wanted
 from rekindle.transfer.merge import How
 from tool_imports import HOLDER, NOW, Run, everything, told
 
-OTHER = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
 
 @pytest.fixture

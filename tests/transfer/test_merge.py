@@ -10,14 +10,14 @@ from bundles import HOLDER, NOW, changes_of, packed, taken
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import SessionInUse
 from rekindle.model import (
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
     Change,
+    Counted,
     Deleted,
-    Holder,
+    LeaseHolder,
     Opened,
     Page,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -38,7 +38,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def there() -> Store:
     store = MemoryStore()
     store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
-    store.write([Tallied(session_id="s1", at_us=NOW, turns=1, messages=2)])
+    store.write([Counted(session_id="s1", at_us=NOW, turns=1, messages=2)])
     return store
 
 
@@ -50,7 +50,7 @@ def everything(store: Store) -> list[object]:
     sessions = [
         it
         for deleted in (False, True)
-        for it in store.sessions(Page(with_strays=True, deleted=deleted))
+        for it in store.sessions(Page(with_unopened=True, deleted=deleted))
     ]
     return [(it, store.titles(it.id), list(store.read(it.id))) for it in sessions]
 
@@ -85,7 +85,7 @@ def test_what_is_taken_in_is_the_same_and_twice_is_once(
 def test_a_session_is_new_then_unchanged_then_extended(here: Store, there: Store) -> None:
     assert hows(here, packed(there, "s1")) == [("new", "s1", 3)]
     assert hows(here, packed(there, "s1")) == [("unchanged", "s1", 0)]
-    there.write([asked("s1", "More", NOW + 5), Tallied(session_id="s1", at_us=NOW, turns=1)])
+    there.write([asked("s1", "More", NOW + 5), Counted(session_id="s1", at_us=NOW, turns=1)])
     assert hows(here, packed(there, "s1")) == [("extended", "s1", 1)]
     assert list(here.read("s1")) == list(there.read("s1"))
     session = here.session("s1")
@@ -111,7 +111,11 @@ def test_where_both_went_on_what_comes_is_kept_as_a_fork(here: Store, there: Sto
     assert list(here.read("s1")) == before
     assert list(here.read(branch)) == list(there.read("s1"))
     fork = here.session(branch)
-    assert (fork.parent_id, fork.title, fork.agent_session_id) == ("s1", "Hello (fork)", NOBODY)
+    assert (fork.parent_id, fork.title, fork.agent_session_id) == (
+        "s1",
+        "Hello (fork)",
+        UNKNOWN_TO_AGENT,
+    )
     assert hows(here, packed(there, "s1")) == [("unchanged", branch, 0)]
     there.write([answered("s1"), titled(TitleSource.AGENT, "Greeting")])
     here.write([answered("s1")])
@@ -230,11 +234,11 @@ def test_the_agent_is_known_by_its_own_id_where_nobody_else_has_that(
     # What is added, the agent here has not heard, though it has a session of that name.
     there.write([asked("s1", "More")])
     taken(here, packed(there, "s1"))
-    assert here.session("s1").agent_session_id == NOBODY
+    assert here.session("s1").agent_session_id == UNKNOWN_TO_AGENT
     here.erase("s1")
     here.write([Opened(session_id="s2", at_us=NOW, agent_session_id="a1")])
     taken(here, data)
-    assert here.session("s1").agent_session_id == NOBODY
+    assert here.session("s1").agent_session_id == UNKNOWN_TO_AGENT
 
 
 def test_nobody_elses_command_is_taken_over_unless_trusted(here: Store, there: Store) -> None:
@@ -255,7 +259,7 @@ def test_nobody_elses_command_is_taken_over_unless_trusted(here: Store, there: S
 
 def test_a_session_in_use_is_not_changed_under_its_user(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
-    other = Holder(token="other", pid=7, host="there")  # noqa: S106 - no password
+    other = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
     here.claim("s1", other)
     assert hows(here, packed(there, "s1")) == [("unchanged", "s1", 0)]
     there.write([asked("s1", "More")])
@@ -267,5 +271,5 @@ def test_a_session_in_use_is_not_changed_under_its_user(here: Store, there: Stor
     taken(here, packed(there, "s1"))
     assert here.holder("s1") is None
     # Whoever drives it next learns that it was changed.
-    assert here.claim("s1", other).was_anothers
+    assert here.claim("s1", other).was_held_by_another
     assert here.claim("s1", HOLDER).holder == other

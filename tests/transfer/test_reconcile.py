@@ -12,9 +12,9 @@ from gemini_files import GeminiFile
 from recorded_sessions import answered, asked, entry, told
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL as GEMINI
-from rekindle.model import Change, Entry, Imported, Kind, Opened, Origin, Recorded, Tallied
+from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origin, RecordedPrefix
 from rekindle.store.base import Store
-from rekindle.transcript.handover import compose, remind
+from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transfer.merge import How
 from tool_imports import NOW, Run, everything
@@ -42,7 +42,7 @@ def opens(store: Store, session_id: str = SESSION) -> None:
 def asks(store: Store, words: str, session_id: str = SESSION) -> None:
     """Write what is written of a turn that is recorded here."""
     turn: list[Change] = [asked(session_id, words), told(session_id, "Live"), answered(session_id)]
-    counted = Tallied(session_id=session_id, at_us=NOW, turns=1, messages=2)
+    counted = Counted(session_id=session_id, at_us=NOW, turns=1, messages=2)
     store.write([*turn, counted])
 
 
@@ -101,7 +101,7 @@ def test_turns_that_were_recorded_here_and_written_there_are_there_once(
     assert sum(b"Live" in it.line for it in entries) == 2
     assert not any(b"Answer 2" in it.line or b"Answer 4" in it.line for it in entries)
     assert session.origin is not None
-    assert session.origin.recorded == Recorded(entries=len(recorded), turns=4, messages=8)
+    assert session.origin.recorded == RecordedPrefix(entries=len(recorded), turns=4, messages=8)
 
 
 @pytest.mark.parametrize("tool", [CLAUDE, GEMINI], ids=lambda it: it.name)
@@ -205,7 +205,7 @@ def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
     assert imports(store, tmp_path) == []
 
 
-@pytest.mark.parametrize("tell", [compose, remind])
+@pytest.mark.parametrize("tell", [handover_text, reminder_text])
 def test_what_the_agent_was_told_before_the_users_words_makes_no_other_prompt_of_them(
     store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
 ) -> None:

@@ -4,15 +4,14 @@ Reading never fails: a line is a message or it is None, whatever the bytes are. 
 what decides a line's way is decoded on that way; `members` gives the rest on demand.
 """
 
-import json
-import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from rekindle.acp.methods import UPDATE
+from rekindle.jsonvalue import UNREADABLE, as_object, as_str, decode, decode_object, encode
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -24,31 +23,26 @@ RESOURCE_NOT_FOUND = -32002
 UNSUPPORTED_VERSION = -32022
 REQUEST_CANCELLED = -32800
 
-# RecursionError: a line may be nested deeper than Python can follow. UnicodeDecodeError:
-# a name that we read may be invalid UTF-8.
-_DEEPEST = 400
-_UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)
 
-
-class Update(Struct, gc=False):
+class UpdateHead(Struct, gc=False):
     """The part of an update that tells what it is."""
 
     kind: str | UnsetType = field(default=UNSET, name="sessionUpdate")
 
 
-class Params(Struct, gc=False):
+class ParamsHead(Struct, gc=False):
     """The parameters that tell which session a line belongs to."""
 
     session_id: str | UnsetType = field(default=UNSET, name="sessionId")
-    update: Update | UnsetType = UNSET
+    update: UpdateHead | UnsetType = UNSET
 
 
-class Message(Struct, gc=False):
+class Envelope(Struct, gc=False):
     """The frame of one line. `id` is UNSET when absent, which is not the same as null."""
 
     id: Raw | UnsetType = UNSET
     method: str | UnsetType = UNSET
-    params: Params | UnsetType = UNSET
+    params: ParamsHead | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
@@ -67,7 +61,7 @@ class Message(Struct, gc=False):
         )
 
     @property
-    def is_refusal(self) -> bool:
+    def is_error(self) -> bool:
         """An answer with an error. Some put both names into every answer, and null into one."""
         return self.error is not UNSET and bytes(self.error) != b"null"
 
@@ -91,37 +85,37 @@ class Message(Struct, gc=False):
         return self.params.session_id
 
 
-_decode_message = msgspec.json.Decoder(Message).decode
+_decode_message = msgspec.json.Decoder(Envelope).decode
 _decode_array = msgspec.json.Decoder(list[Raw]).decode
 
 
-def peek(line: bytes) -> Message | None:
+def read_envelope(line: bytes) -> Envelope | None:
     """Read the frame of a line; None when it is not one JSON object."""
     try:
         return _decode_message(line)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _peek_leniently(line)
 
 
-def _peek_leniently(line: bytes) -> Message | None:
+def _peek_leniently(line: bytes) -> Envelope | None:
     """Read a frame whose fields are of unexpected types, or whose text is broken.
 
     JavaScript emits a lone surrogate where it cuts a stream inside an emoji, and then
     only the standard library's decoder reads the line.
     """
-    value = members(line)
+    value = decode_object(line)
     if value is None:
         return None
-    params = table(value.get("params"))
-    kind = text(table(params.get("update")).get("sessionUpdate"))
-    session_id = text(params.get("sessionId"))
-    method = text(value.get("method"))
-    return Message(
+    params = as_object(value.get("params"))
+    kind = as_str(as_object(params.get("update")).get("sessionUpdate"))
+    session_id = as_str(params.get("sessionId"))
+    method = as_str(value.get("method"))
+    return Envelope(
         id=_raw(value, "id"),
         method=UNSET if method is None else method,
-        params=Params(
+        params=ParamsHead(
             session_id=UNSET if session_id is None else session_id,
-            update=UNSET if kind is None else Update(kind=kind),
+            update=UNSET if kind is None else UpdateHead(kind=kind),
         ),
         result=_raw(value, "result"),
         error=_raw(value, "error"),
@@ -132,99 +126,15 @@ def _raw(value: dict[str, Any], key: str) -> Raw | UnsetType:
     return Raw(encode(value[key])) if key in value else UNSET
 
 
-def members(line: bytes | Raw) -> dict[str, Any] | None:
-    """Decode a JSON object whole, as well as its bytes allow; None when it is none."""
-    value = decode(line)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def decode(data: bytes | Raw) -> object:
-    """Decode JSON, as well as its bytes allow; None when it is not JSON at all.
-
-    What is nested too deeply is none either: whoever goes through it, or writes it again, stands
-    deeper on the stack than we do here.
-    """
-    line = bytes(data)
-    value = _decode_leniently(line)
-    may_be_deep = line.count(b"[") + line.count(b"{") > _DEEPEST
-    return None if may_be_deep and _is_too_deep(value) else value
-
-
-def _decode_leniently(line: bytes) -> object:
-    try:
-        return msgspec.json.decode(line)
-    except _UNREADABLE:
-        pass
-    try:
-        words = line.decode("utf-8", "replace")
-        return json.loads(words, parse_float=_finite, parse_constant=_finite)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _is_too_deep(value: object) -> bool:
-    level: list[Any] = [value] if isinstance(value, dict | list) else []
-    for _ in range(_DEEPEST):
-        # In one go, because there may be very many.
-        level = [
-            part
-            for it in level
-            for part in cast("Iterable[Any]", it.values() if isinstance(it, dict) else it)
-            if isinstance(part, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
-
-
-def _finite(words: str) -> float | None:
-    """Read a number; one that is greater than numbers can be is none, as JavaScript has it."""
-    value = float(words)
-    return value if math.isfinite(value) else None
-
-
-def encode(value: object) -> bytes:
-    """Encode a JSON value as one line, lone surrogates and all."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), default=_decoded).encode("ascii")
-
-
-def _decoded(value: object) -> object:
-    """Return a part that is JSON already as the value it stands for."""
-    if isinstance(value, Raw):
-        return decode(value)
-    raise TypeError(f"no JSON: {value!r}")
-
-
 def split_batch(line: bytes) -> list[bytes]:
     """Return the messages of a JSON-RPC batch; none when the line is no array."""
     if line.lstrip()[:1] != b"[":
         return []
     try:
         return [bytes(member) for member in _decode_array(line)]
-    except _UNREADABLE:
+    except UNREADABLE:
         value = decode(line)
         return [encode(member) for member in cast("list[object]", value or [])]
-
-
-def table(value: object) -> dict[str, Any]:
-    """Take a JSON value for an object; what is none counts as empty."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def rows(value: object) -> list[Any]:
-    """Take a JSON value for an array; what is none counts as empty."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def text(value: object) -> str | None:
-    """Take a JSON value for a string that can be stored; what is none counts as absent."""
-    if not isinstance(value, str):
-        return None
-    # A lone surrogate cannot be written as UTF-8; its escape can, and stays distinct.
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def request_key(request_id: Raw) -> Hashable | None:
@@ -262,3 +172,9 @@ def error_response(
     if data is not None:
         error["data"] = data
     return encode({"jsonrpc": "2.0", "id": request_id, "error": error})
+
+
+def update_line(session_id: str, update: dict[str, Any]) -> bytes:
+    """Write an update as the notification that carries it."""
+    params = {"sessionId": session_id, "update": update}
+    return encode({"jsonrpc": "2.0", "method": UPDATE, "params": params})

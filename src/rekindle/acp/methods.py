@@ -21,10 +21,10 @@ AUTH_LOGOUT = "auth/logout"
 CANCEL_REQUEST = "$/cancel_request"
 REQUEST_PERMISSION = "session/request_permission"
 ELICIT = "elicitation/create"
-ASKING = frozenset({REQUEST_PERMISSION, ELICIT})
+ASKS_USER = frozenset({REQUEST_PERMISSION, ELICIT})
 """What the agent waits for the user with."""
 
-CONFIGURING = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
+SETS_CONFIG = frozenset({SET_MODE, SET_MODEL, SET_CONFIG_OPTION})
 
 TERMINAL_OUTPUT = "terminal/output"
 

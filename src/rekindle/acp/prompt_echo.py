@@ -6,25 +6,25 @@ on it. They may cut it in pieces and join its blocks with white space of their o
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import encode, rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str, encode
 
 
-class Echo:
+class PromptEcho:
     """The part of a prompt that may still be echoed."""
 
     def __init__(self, blocks: list[Any]) -> None:
-        texts = [text(table(block).get("text")) for block in blocks]
+        texts = [as_str(as_object(block).get("text")) for block in blocks]
         self._text = "".join(_squeeze(part) for part in texts if part)
         self._others = {
             encode(block) for block, part in zip(blocks, texts, strict=True) if part is None
         }
 
-    def takes(self, content: object) -> bool:
+    def consume(self, content: object) -> bool:
         """Tell whether this content of a user message is an echo, and use that part up."""
-        blocks = rows(content) or ([content] if content else [])
+        blocks = as_array(content) or ([content] if content else [])
         rest = self._text
         for block in blocks:
-            said = text(table(block).get("text"))
+            said = as_str(as_object(block).get("text"))
             if said is None:
                 if encode(block) not in self._others:
                     return False

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from rekindle.acp.jsonrpc import encode, members, table
+from rekindle.jsonvalue import as_object, decode_object, encode
 
 MESSAGE_ID = b'"messageId"'
 _TOOL_CALL_ID = b'"toolCallId"'
@@ -24,29 +24,29 @@ def with_session_id(line: bytes, old: str, new: str) -> bytes:
     """
     pattern = rb'("sessionId"\s*:\s*)' + re.escape(encode(old))
     changed, count = re.subn(pattern, lambda found: found[1] + encode(new), line)
-    message = members(line) if count != 1 else None
+    message = decode_object(line) if count != 1 else None
     if message is None:
         return changed
-    params = {**table(message.get("params")), "sessionId": new}
+    params = {**as_object(message.get("params")), "sessionId": new}
     return encode({**message, "params": params})
 
 
 def with_id(line: bytes, request_id: Raw) -> bytes:
     """Return a request or an answer with another id; the rest as it was."""
-    message = members(line)
+    message = decode_object(line)
     return line if message is None else encode({**message, "id": request_id})
 
 
-def with_new_ids(line: bytes, taken: Container[str], suffix: str) -> bytes:
+def with_suffixed_ids(line: bytes, taken: Container[str], suffix: str) -> bytes:
     """Return a line in which messages and tool calls whose ids are taken have others."""
     if MESSAGE_ID not in line and _TOOL_CALL_ID not in line:
         return line
-    message = members(line) or {}
-    params, result = table(message.get("params")), table(message.get("result"))
-    subject = table(params.get("subject"))
+    message = decode_object(line) or {}
+    params, result = as_object(message.get("params")), as_object(message.get("result"))
+    subject = as_object(params.get("subject"))
     has_changed = False
     for place in (params.get("update"), params.get("toolCall"), subject.get("toolCall"), result):
-        has_changed |= _rename(table(place), taken, suffix)
+        has_changed |= _rename(as_object(place), taken, suffix)
     return encode(message) if has_changed else line
 
 

@@ -17,7 +17,7 @@ from rekindle.cli.progress import Bar
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns
 from rekindle.errors import BadBundle, SessionInUse, UsageError
-from rekindle.model import Entry, Holder, TitleSource
+from rekindle.model import Entry, LeaseHolder, TitleSource
 from rekindle.store.address import locate, open_store
 from rekindle.text.widths import cut, width
 from rekindle.transfer.bundle_format import SessionLine
@@ -55,9 +55,9 @@ def take_bundle(arguments: argparse.Namespace) -> int:
     return 0 if is_all_done else 1
 
 
-def holder() -> Holder:
+def holder() -> LeaseHolder:
     """Return who imports."""
-    return Holder(token=uuid4().hex, pid=os.getpid(), host=socket.gethostname())
+    return LeaseHolder(token=uuid4().hex, pid=os.getpid(), host=socket.gethostname())
 
 
 def _fill(spool: Spool, source: str) -> None:

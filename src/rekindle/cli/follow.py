@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.acp.jsonrpc import members, table, text
 from rekindle.cli.formatting import one_line
 from rekindle.cli.render.detail import detail_of
 from rekindle.cli.render.live import Live
@@ -13,9 +12,10 @@ from rekindle.cli.render.permission import asked_pieces, named
 from rekindle.cli.render.printer import paper_of
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.client.events import Called, Event, Seam, Watch, latest_change
+from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
-from rekindle.transcript.model import Turn
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 # Nothing tells of what another process writes; to look costs some microseconds.
@@ -27,7 +27,7 @@ def follow(
     store: Store,
     session: Session,
     transcript: Transcript,
-    turns: list[Turn],
+    turns: list[TranscriptTurn],
 ) -> None:
     """Print these turns, and then what happens in the session, until somebody interrupts."""
     paper, detail = paper_of(), detail_of(arguments)
@@ -83,7 +83,7 @@ class Follower:
     def _watch(self, entry: Entry) -> Watch | None:
         if entry.kind is not Kind.UPDATE:
             return None
-        return Watch(self._transcript, table(_params(entry).get("update")))
+        return Watch(self._transcript, as_object(_params(entry).get("update")))
 
     def _tell(self, entry: Entry, watch: Watch | None) -> None:
         event: Event | None = None
@@ -105,9 +105,9 @@ class Follower:
         if event is not None:
             self._live.take(event)
         self._live.ask(call, asked_pieces(params, call))
-        about = one_line(named(text(params.get("title")) or "", call))
+        about = one_line(named(as_str(params.get("title")) or "", call))
         self._live.show(Piece(kind="note", words=f"(the agent asks for permission: {about})"))
 
 
 def _params(entry: Entry) -> dict[str, Any]:
-    return table(table(members(entry.line)).get("params"))
+    return as_object(as_object(decode_object(entry.line)).get("params"))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rekindle.cli.formatting import one_line
 from rekindle.errors import SessionAmbiguous, SessionDeleted, SessionPurged, StoreMissing
-from rekindle.model import Page, Session, Standing
+from rekindle.model import Page, Session, SessionStatus
 from rekindle.store.address import (
     ADDRESS,
     asked_for,
@@ -137,7 +137,7 @@ def short_id(store: Store, session_id: str) -> str:
     return one_line(session_id)
 
 
-def stand(store: Store, sessions: list[Session]) -> dict[str, Standing]:
+def stand(store: Store, sessions: list[Session]) -> dict[str, SessionStatus]:
     """Return how it stands with sessions; one that was removed just now stands still."""
     ids = [session.id for session in sessions]
-    return dict.fromkeys(ids, Standing.IDLE) | store.standings(ids)
+    return dict.fromkeys(ids, SessionStatus.IDLE) | store.standings(ids)

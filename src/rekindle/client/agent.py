@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import rows, table, text
 from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
 from rekindle.client.dispatcher import Sessions
 from rekindle.client.handshake import Greeting, Offer
@@ -17,6 +16,7 @@ from rekindle.client.rpc import Answer
 from rekindle.client.session import Session
 from rekindle.client.session_channel import Talk
 from rekindle.errors import BadAnswer, SessionBusy, UsageError
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.model import AgentIdentity
 
 Json = dict[str, Any]
@@ -89,11 +89,11 @@ class Agent:
         seen: set[str] = set()
         while True:
             result = await self._rpc.call(methods.LIST, params)
-            for told in rows(result.get("sessions")):
-                info = as_session_info(table(told))
+            for told in as_array(result.get("sessions")):
+                info = as_session_info(as_object(told))
                 if info is not None:
                     yield info
-            cursor = text(result.get("nextCursor"))
+            cursor = as_str(result.get("nextCursor"))
             if cursor is None or cursor in seen:
                 return
             seen.add(cursor)
@@ -171,7 +171,7 @@ class Agent:
         is_wanted = True
 
         def open_it(answer: Answer) -> None:
-            session_id = text(answer.result.get("sessionId"))
+            session_id = as_str(answer.result.get("sessionId"))
             if session_id is None:
                 raise BadAnswer(method, "a sessionId")
             if not is_wanted:

@@ -5,13 +5,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.acp.terminal_output import decode_bytes
 from rekindle.client.models import Other, Plan, ToolCall, as_plan, as_tool_call
 from rekindle.client.permissions import Question
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.terminals import decode_bytes
 
 Json = dict[str, Any]
 
@@ -141,8 +141,8 @@ class Watch:
     def __init__(self, transcript: Transcript, update: Json) -> None:
         self._transcript = transcript
         self._update = update
-        self._kind = text(update.get("sessionUpdate")) or ""
-        self._message_id = text(update.get("messageId"))
+        self._kind = as_str(update.get("sessionUpdate")) or ""
+        self._message_id = as_str(update.get("messageId"))
         self._before = self._said_before()
 
     def _said_before(self) -> str:
@@ -159,8 +159,8 @@ class Watch:
         if kind in _SPEECH:
             return self._speech()
         if kind in _TERMINALS:
-            data = update.get("data") or table(update.get("output")).get("data")
-            return Printed(text(update.get("terminalId")) or "", decode_bytes(data))
+            data = update.get("data") or as_object(update.get("output")).get("data")
+            return Printed(as_str(update.get("terminalId")) or "", decode_bytes(data))
         if kind in _STATES and (kind != "session_info_update" or "title" in update):
             return Changed(_STATES[kind])
         if kind in _CALLS or kind in {"plan", "plan_update"}:
@@ -172,7 +172,7 @@ class Watch:
         told = self._update.get("content")
         if "content" not in self._update:
             return None
-        blocks = [table(it) for it in rows(told) or [told]]
+        blocks = [as_object(it) for it in as_array(told) or [told]]
         # As it is: half a character is still to be put together with the other half.
         words = "".join(it for it in (block.get("text") for block in blocks) if isinstance(it, str))
         others = tuple(block for block in blocks if block and block.get("type") != "text")
@@ -182,16 +182,16 @@ class Watch:
             message_id=self._message_id,
             anew=not is_more,
             blocks=others,
-            meta=table(self._update.get("_meta")),
+            meta=as_object(self._update.get("_meta")),
         )
 
 
 def latest_change(transcript: Transcript, seq: int) -> Called | Planned | None:
     """Return the tool call or plan that the entry which was folded last has changed."""
     match transcript.latest:
-        case model.ToolCall(last_seq=changed) as call if changed == seq:
+        case model.ToolCallItem(last_seq=changed) as call if changed == seq:
             return Called(as_tool_call(call))
-        case model.Plan(last_seq=changed) as plan if changed == seq:
+        case model.PlanItem(last_seq=changed) as plan if changed == seq:
             return Planned(as_plan(plan))
         case _:
             return None

@@ -7,11 +7,11 @@ from msgspec import Struct
 from rekindle import __version__
 from rekindle.acp import methods
 from rekindle.acp.capabilities import read_capabilities
-from rekindle.acp.jsonrpc import rows, table
-from rekindle.acp.translate.initialize import answer_to_v2
+from rekindle.acp.translate.initialize import response_to_v2
 from rekindle.client.models import AuthMethod, as_auth_method
 from rekindle.client.rpc import Rpc
 from rekindle.errors import AgentRefused, UsageError
+from rekindle.jsonvalue import as_array, as_object
 from rekindle.model import AgentIdentity
 
 Json = dict[str, Any]
@@ -82,30 +82,34 @@ def _hello_v2(name: str) -> Json:
 
 def _read(result: Json, command: tuple[str, ...]) -> Greeting:
     own = read_capabilities(result)
-    told = result if own.protocol > 1 else answer_to_v2(result)
-    capabilities = table(told.get("capabilities"))
-    session = table(capabilities.get("session"))
+    told = result if own.protocol > 1 else response_to_v2(result)
+    capabilities = as_object(told.get("capabilities"))
+    session = as_object(capabilities.get("session"))
     offered = {method.removeprefix("session/") for method in own.methods}
     if own.protocol > 1 and "resume" in offered:
         offered.add("load")
     for part in ("prompt", "mcp"):
-        offered |= {name for name, it in table(session.get(part)).items() if it is not None}
+        offered |= {name for name, it in as_object(session.get(part)).items() if it is not None}
     if session.get("additionalDirectories") is not None:
         offered.add("additionalDirectories")
-    offered |= _only_in_v1(table(result.get("agentCapabilities"))) if own.protocol == 1 else set()
-    if own.protocol > 1 and rows(result.get("authMethods")):
+    offered |= (
+        _only_in_v1(as_object(result.get("agentCapabilities"))) if own.protocol == 1 else set()
+    )
+    if own.protocol > 1 and as_array(result.get("authMethods")):
         offered.add("logout")
     return Greeting(
         protocol=own.protocol,
         identity=AgentIdentity(name=own.name, version=own.version, command=command),
         capabilities=capabilities,
         offered=frozenset(offered),
-        auth_methods=tuple(as_auth_method(table(it)) for it in rows(told.get("authMethods"))),
+        auth_methods=tuple(
+            as_auth_method(as_object(it)) for it in as_array(told.get("authMethods"))
+        ),
     )
 
 
 def _only_in_v1(told: Json) -> set[str]:
     """Return what version 1 says of itself in a way of its own."""
-    takes_sse = table(told.get("mcpCapabilities")).get("sse") is True
-    can_log_out = table(told.get("auth")).get("logout") is not None
+    takes_sse = as_object(told.get("mcpCapabilities")).get("sse") is True
+    can_log_out = as_object(told.get("auth")).get("logout") is not None
     return {name for name, has_it in (("sse", takes_sse), ("logout", can_log_out)) if has_it}

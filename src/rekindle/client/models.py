@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import rows, table, text
 from rekindle.acp.translate.config import config_id
 from rekindle.acp.translate.tool_calls import call_to_v2
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.text.times import read_iso
 from rekindle.transcript import model
 from rekindle.transcript.model import Role
@@ -95,7 +95,7 @@ class Message(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The words, without what is not text."""
-        return "".join(text(block.get("text")) or "" for block in self.blocks)
+        return "".join(as_str(block.get("text")) or "" for block in self.blocks)
 
 
 class Other(Struct, frozen=True):
@@ -115,27 +115,27 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """What it is about, for people."""
-        return text(self.fields.get("title")) or ""
+        return as_str(self.fields.get("title")) or ""
 
     @property
     def kind(self) -> str:
         """What it does: `read`, `edit`, `execute` and so on."""
-        return text(self.fields.get("kind")) or "other"
+        return as_str(self.fields.get("kind")) or "other"
 
     @property
     def status(self) -> str:
         """How far it is: `pending`, `in_progress`, `completed`, `failed`, `cancelled`."""
-        return text(self.fields.get("status")) or "pending"
+        return as_str(self.fields.get("status")) or "pending"
 
     @property
     def content(self) -> list[Json]:
         """What it has brought: content blocks, diffs with their patch, terminals."""
-        return rows(call_to_v2({"content": self.fields.get("content")}).get("content"))
+        return as_array(call_to_v2({"content": self.fields.get("content")}).get("content"))
 
     @property
     def locations(self) -> list[Json]:
         """The files that it is about, and the lines in them."""
-        return rows(call_to_v2({"locations": self.fields.get("locations")}).get("locations"))
+        return as_array(call_to_v2({"locations": self.fields.get("locations")}).get("locations"))
 
     @property
     def raw_input(self) -> Any:  # noqa: ANN401 - whatever the tool takes
@@ -152,74 +152,74 @@ Item = Message | ToolCall | Plan | Other
 """What a conversation is made of."""
 
 
-def as_items(turns: Iterable[model.Turn]) -> Iterator[Item]:
+def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
     """Yield what turns are made of, as it is now."""
     for item in (item for turn in turns for item in turn.items):
         match item:
-            case model.Message():
+            case model.TranscriptMessage():
                 blocks = tuple(item.blocks)
                 yield Message(role=item.role, blocks=blocks, id=item.id, meta=dict(item.meta))
-            case model.ToolCall():
+            case model.ToolCallItem():
                 yield as_tool_call(item)
-            case model.Plan():
+            case model.PlanItem():
                 yield as_plan(item)
-            case model.Other():
+            case model.OtherItem():
                 yield Other(item.update)
             case _:
                 pass  # only a store has gaps and handovers
 
 
-def as_tool_call(call: model.ToolCall) -> ToolCall:
+def as_tool_call(call: model.ToolCallItem) -> ToolCall:
     """Return a tool call as it is now."""
     return ToolCall(id=call.id, fields=_as_it_is_now(call.fields), outcome=call.outcome)
 
 
-def as_plan(plan: model.Plan) -> Plan:
+def as_plan(plan: model.PlanItem) -> Plan:
     """Return a plan as it is now."""
-    return Plan(id=plan.id, entries=tuple(_plan_entry(table(entry)) for entry in plan.entries))
+    return Plan(id=plan.id, entries=tuple(_plan_entry(as_object(entry)) for entry in plan.entries))
 
 
 def _plan_entry(entry: Json) -> PlanEntry:
     return PlanEntry(
-        content=text(entry.get("content")) or "",
-        status=text(entry.get("status")) or "pending",
-        priority=text(entry.get("priority")) or "medium",
+        content=as_str(entry.get("content")) or "",
+        status=as_str(entry.get("status")) or "pending",
+        priority=as_str(entry.get("priority")) or "medium",
     )
 
 
 def as_session_info(told: Json) -> SessionInfo | None:
     """Return an entry of a list of sessions; None if it does not say which session it is."""
-    session_id, cwd = text(told.get("sessionId")), text(told.get("cwd"))
+    session_id, cwd = as_str(told.get("sessionId")), as_str(told.get("cwd"))
     if session_id is None or cwd is None:
         return None
-    directories = (text(it) for it in rows(told.get("additionalDirectories")))
+    directories = (as_str(it) for it in as_array(told.get("additionalDirectories")))
     return SessionInfo(
         id=session_id,
         cwd=cwd,
-        title=text(told.get("title")),
-        updated_at=read_iso(text(told.get("updatedAt"))),
+        title=as_str(told.get("title")),
+        updated_at=read_iso(as_str(told.get("updatedAt"))),
         directories=tuple(it for it in directories if it is not None),
-        meta=table(told.get("_meta")),
+        meta=as_object(told.get("_meta")),
     )
 
 
 def as_auth_method(told: Json) -> AuthMethod:
     """Return a way to log in, as version 2 tells it."""
-    own_id = text(told.get("methodId")) or ""
+    own_id = as_str(told.get("methodId")) or ""
     return AuthMethod(
         id=own_id,
-        name=text(told.get("name")) or own_id,
-        type=text(told.get("type")) or "agent",
-        description=text(told.get("description")),
+        name=as_str(told.get("name")) or own_id,
+        type=as_str(told.get("type")) or "agent",
+        description=as_str(told.get("description")),
     )
 
 
 def as_command(told: Json) -> Command:
     """Return a slash command."""
     return Command(
-        name=text(told.get("name")) or "",
-        description=text(told.get("description")) or "",
-        hint=text(table(told.get("input")).get("hint")),
+        name=as_str(told.get("name")) or "",
+        description=as_str(told.get("description")) or "",
+        hint=as_str(as_object(told.get("input")).get("hint")),
     )
 
 
@@ -227,31 +227,31 @@ def as_option(told: Json) -> Option:
     """Return an option, as version 2 tells it."""
     value, own_id = told.get("currentValue"), config_id(told) or ""
     # Choices may stand in groups.
-    parts = [table(part) for part in rows(told.get("options"))]
-    flat = [table(it) for part in parts for it in rows(part.get("options")) or [part]]
+    parts = [as_object(part) for part in as_array(told.get("options"))]
+    flat = [as_object(it) for part in parts for it in as_array(part.get("options")) or [part]]
     return Option(
         id=own_id,
-        name=text(told.get("name")) or own_id,
-        type=text(told.get("type")) or "select",
-        value=value if isinstance(value, bool) else text(value),
-        category=text(told.get("category")),
-        description=text(told.get("description")),
+        name=as_str(told.get("name")) or own_id,
+        type=as_str(told.get("type")) or "select",
+        value=value if isinstance(value, bool) else as_str(value),
+        category=as_str(told.get("category")),
+        description=as_str(told.get("description")),
         choices=tuple(_choice(it) for it in flat),
     )
 
 
 def _choice(told: Json) -> Choice:
-    own_id = text(told.get("value")) or ""
-    name = text(told.get("name")) or own_id
-    return Choice(id=own_id, name=name, description=text(told.get("description")))
+    own_id = as_str(told.get("value")) or ""
+    name = as_str(told.get("name")) or own_id
+    return Choice(id=own_id, name=name, description=as_str(told.get("description")))
 
 
 def as_choices(options: Iterable[object]) -> tuple[Choice, ...]:
     """Return the answers to a question for permission that can be given."""
     return tuple(
-        Choice(id=own_id, name=text(told.get("name")) or own_id, kind=text(told.get("kind")))
-        for told in map(table, options)
-        if (own_id := text(told.get("optionId"))) is not None
+        Choice(id=own_id, name=as_str(told.get("name")) or own_id, kind=as_str(told.get("kind")))
+        for told in map(as_object, options)
+        if (own_id := as_str(told.get("optionId"))) is not None
     )
 
 

@@ -6,14 +6,15 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from rekindle.acp.jsonrpc import REQUEST_CANCELLED, members, request_key, rows, table, text
-from rekindle.acp.translate.permissions import CANCELLED, question_to_v2
+from rekindle.acp.jsonrpc import REQUEST_CANCELLED, request_key
+from rekindle.acp.translate.permissions import CANCELLED, permission_to_v2
 from rekindle.client.events import Asked, Called, latest_change
 from rekindle.client.models import as_choices
 from rekindle.client.permissions import OnPermission, Question
 from rekindle.client.rpc import Rpc
 from rekindle.client.session_record import Record
 from rekindle.client.turn import Course
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import Kind, Side
 
 Json = dict[str, Any]
@@ -75,13 +76,13 @@ class Asking:
         return self._rpc.refuse(request_id, REQUEST_CANCELLED, "withdrawn")
 
     def _question(self, seq: int, line: bytes) -> Question:
-        params = table(table(members(line)).get("params"))
-        told = question_to_v2(params) if "toolCall" in params else params
+        params = as_object(as_object(decode_object(line)).get("params"))
+        told = permission_to_v2(params) if "toolCall" in params else params
         changed = latest_change(self._record.transcript, seq)
         return Question(
-            title=text(told.get("title")) or "",
+            title=as_str(told.get("title")) or "",
             call=changed.call if isinstance(changed, Called) else None,
-            choices=as_choices(rows(told.get("options"))),
+            choices=as_choices(as_array(told.get("options"))),
             params=params,
             answer=lambda choice_id: self._answer(seq, choice_id),
         )

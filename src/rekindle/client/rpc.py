@@ -15,22 +15,18 @@ from rekindle.acp.jsonrpc import (
     AUTH_REQUIRED,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
-    Message,
-    encode,
+    Envelope,
     error_response,
-    members,
     notification,
-    peek,
+    read_envelope,
     request,
     request_key,
     response,
-    rows,
     split_batch,
-    table,
-    text,
 )
 from rekindle.client.process import Ended
 from rekindle.errors import AgentGone, AgentRefused, AuthRequired, ClientError
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
 
 Json = dict[str, Any]
 
@@ -134,7 +130,7 @@ class Rpc:
     def take(self, lines: bytes) -> None:
         """See to what one read brought."""
         for line in lines.split(b"\n"):
-            message = peek(line)
+            message = read_envelope(line)
             if message is not None:
                 self._take(line, message)
             else:
@@ -142,7 +138,7 @@ class Rpc:
                 for member in split_batch(line):
                     self.take(member)
 
-    def _take(self, line: bytes, message: Message) -> None:
+    def _take(self, line: bytes, message: Envelope) -> None:
         if message.is_update:
             if message.session_id is not None:
                 self._on_update(message.session_id, line)
@@ -151,10 +147,10 @@ class Rpc:
         elif isinstance(message.id, Raw) and message.is_response:
             self._take_answer(line, message.id)
         elif message.method == methods.CANCEL_REQUEST:
-            withdrawn = table(table(members(line)).get("params")).get("requestId")
+            withdrawn = as_object(as_object(decode_object(line)).get("params")).get("requestId")
             self._on_withdrawn(Raw(encode(withdrawn)))
 
-    def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
+    def _take_request(self, line: bytes, message: Envelope, request_id: Raw, method: str) -> None:
         if method == methods.REQUEST_PERMISSION and message.session_id is not None:
             self._on_question(message.session_id, request_id, line)
         else:
@@ -164,10 +160,10 @@ class Rpc:
         asked = self._open.pop(request_key(request_id), None)
         if asked is None:
             return
-        answer = table(members(line))
+        answer = as_object(decode_object(line))
         told = answer.get("error")
-        error = error_of(asked.method, table(told)) if told is not None else None
-        asked.heed(Answer(line, table(answer.get("result")), error))
+        error = error_of(asked.method, as_object(told)) if told is not None else None
+        asked.heed(Answer(line, as_object(answer.get("result")), error))
 
     def end(self, ended: Ended) -> None:
         """Learn that nothing more will come; all who wait for an answer are told."""
@@ -187,14 +183,14 @@ def _gone(method: str, ended: Ended) -> AgentGone:
 
 def error_of(method: str, told: Json) -> ClientError:
     """Return what an agent, or Rekindle, says went wrong."""
-    data = table(told.get("data"))
+    data = as_object(told.get("data"))
     if data.get("agentEnded") is True:
         # Rekindle says so, and is still there.
-        code, signal = data.get("exitCode"), text(data.get("signal"))
-        words = [it for it in map(text, rows(data.get("stderr"))) if it]
+        code, signal = data.get("exitCode"), as_str(data.get("signal"))
+        words = [it for it in map(as_str, as_array(data.get("stderr"))) if it]
         exit_code = code if isinstance(code, int) else None
         return AgentGone(method, exit_code, signal, words, is_final=False)
     code = told.get("code")
     number = code if isinstance(code, int) else INTERNAL_ERROR
     kind = AuthRequired if number == AUTH_REQUIRED else AgentRefused
-    return kind(method, number, text(told.get("message")) or "no reason given", told.get("data"))
+    return kind(method, number, as_str(told.get("message")) or "no reason given", told.get("data"))

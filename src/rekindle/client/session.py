@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND, text
+from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND
 from rekindle.acp.translate.config import setting_to_v1
 from rekindle.client.handshake import Offer
 from rekindle.client.models import Choice, Command, Item, Option, as_items
 from rekindle.client.session_channel import Talk
 from rekindle.client.turn import Turn
 from rekindle.errors import AgentRefused, NotOffered, UsageError
+from rekindle.jsonvalue import as_str
 from rekindle.model import Kind, Side
 from rekindle.transcript.reducer import Transcript
 
@@ -75,7 +76,7 @@ class Session:
     def mode(self) -> str | None:
         """The id of the mode that it is in."""
         option = self._talk.record.mode
-        return text(option.value) if option is not None else None
+        return as_str(option.value) if option is not None else None
 
     @property
     def modes(self) -> tuple[Choice, ...]:

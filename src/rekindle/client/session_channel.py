@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import REQUEST_CANCELLED, members, table, text
-from rekindle.acp.prompt_echo import Echo
+from rekindle.acp.jsonrpc import REQUEST_CANCELLED
+from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.client.events import Seam, Watch
 from rekindle.client.handshake import Greeting, Offer
 from rekindle.client.permission_queue import Asking
@@ -19,6 +19,7 @@ from rekindle.client.rpc import Answer, Rpc, error_of
 from rekindle.client.session_record import Record
 from rekindle.client.turn import Course, Turn
 from rekindle.errors import AgentRefused, ClientError, NotOffered, SessionBusy, SessionClosed
+from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Kind, Side
 
 Json = dict[str, Any]
@@ -52,7 +53,7 @@ class Talk:
         """Whether the session is just being opened anew, and others will have what is said."""
         self._course: Course | None = None
         self._asking = Asking(context.rpc, self.record, context.on_permission)
-        self._echo = Echo([])
+        self._echo = PromptEcho([])
         self._seam = Seam()
         self._has_begun = False
         self._is_accepted = False
@@ -82,7 +83,7 @@ class Talk:
         params = {"sessionId": self.id, "prompt": blocks}
         line = self.context.rpc.ask(methods.PROMPT, params, self._take_answer)
         self.record.note(Side.CLIENT, Kind.PROMPT, line)
-        self._echo = Echo(blocks)
+        self._echo = PromptEcho(blocks)
         self._has_begun = self._is_accepted = False
         self._was_at_work, self._ending = self._is_at_work, None
         self._course = Course(self.record.transcript.turns[-1])
@@ -101,8 +102,8 @@ class Talk:
 
     def take_update(self, line: bytes) -> None:
         """Take an update."""
-        update = table(table(table(members(line)).get("params")).get("update"))
-        kind = text(update.get("sessionUpdate")) or ""
+        update = as_object(as_object(as_object(decode_object(line)).get("params")).get("update"))
+        kind = as_str(update.get("sessionUpdate")) or ""
         course = self._course
         if kind == methods.STATE_UPDATE:
             self._is_at_work = update.get("state") != "idle"
@@ -110,7 +111,7 @@ class Talk:
             self.record.note(Side.AGENT, Kind.UPDATE, line)
             return
         course.tell_raw(update)
-        if kind in methods.USER_MESSAGE_KINDS and self._echo.takes(update.get("content")):
+        if kind in methods.USER_MESSAGE_KINDS and self._echo.consume(update.get("content")):
             self.record.note(Side.AGENT, Kind.ECHO, line)
             return
         watch = Watch(self.record.transcript, update)
@@ -149,7 +150,7 @@ class Talk:
         elif refusal is not None:
             self._end_turn(None, refusal)
         elif self.context.agent.protocol == 1:
-            self._end_turn(text(answer.result.get("stopReason")) or "end_turn", None)
+            self._end_turn(as_str(answer.result.get("stopReason")) or "end_turn", None)
         else:
             # From version 2 on this says that the prompt was taken. A state tells the end.
             self._is_accepted = True
@@ -175,8 +176,8 @@ class Talk:
     def _end_if_idle(self) -> None:
         if self._ending is None or not self._is_accepted:
             return
-        reason = text(self._ending.get("stopReason")) or "end_turn"
-        told = table(self._ending.get("error"))
+        reason = as_str(self._ending.get("stopReason")) or "end_turn"
+        told = as_object(self._ending.get("error"))
         self._end_turn(reason, error_of(methods.PROMPT, told) if reason == "error" else None)
 
     def _end_turn(self, stop_reason: str | None, error: ClientError | None) -> None:

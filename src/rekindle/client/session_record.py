@@ -6,10 +6,10 @@ The transcript is folded by the code that folds recorded sessions, from the same
 import time
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
 from rekindle.acp.translate.commands import commands_to_v2
 from rekindle.acp.translate.config import MODE, config_id
 from rekindle.client.models import Command, Option, as_command, as_option
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_v2 import current_options
@@ -51,7 +51,7 @@ class Record:
     @property
     def title(self) -> str | None:
         """The title that the agent told last."""
-        return text(self._state("session_info_update").get("title"))
+        return as_str(self._state("session_info_update").get("title"))
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -77,15 +77,15 @@ class Record:
 
     def is_made_up(self, option: Option) -> bool:
         """Tell whether an option stands for the modes of a version 1 agent."""
-        own = rows(self._state("config_option_update").get("configOptions"))
-        has_it = any(config_id(table(it)) == option.id for it in own)
+        own = as_array(self._state("config_option_update").get("configOptions"))
+        has_it = any(config_id(as_object(it)) == option.id for it in own)
         return option.id == MODE and self.protocol == 1 and not has_it
 
     def _state(self, kind: str) -> Json:
-        return table(self.transcript.state.get(kind))
+        return as_object(self.transcript.state.get(kind))
 
 
 def commands_in(transcript: Transcript) -> tuple[Command, ...]:
     """Return the slash commands that were told last."""
-    told = table(transcript.state.get(_COMMANDS)).get("availableCommands")
+    told = as_object(transcript.state.get(_COMMANDS)).get("availableCommands")
     return tuple(as_command(it) for it in commands_to_v2(told))

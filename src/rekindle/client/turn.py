@@ -58,7 +58,7 @@ class _Feed(Generic[T]):
 class Course:
     """The course that a turn takes: what happens in it, kept for its readers, and its end."""
 
-    def __init__(self, folded: model.Turn) -> None:
+    def __init__(self, folded: model.TranscriptTurn) -> None:
         self.folded = folded
         self.stop_reason: str | None = None
         self.error: BaseException | None = None
@@ -167,7 +167,9 @@ class Turn:
     @property
     def text(self) -> str:
         """What the agent has said so far: its messages, without thoughts."""
-        said = (item for item in self._course.folded.items if isinstance(item, model.Message))
+        said = (
+            item for item in self._course.folded.items if isinstance(item, model.TranscriptMessage)
+        )
         # Rekindle tells the user in a message of its own that it helped out.
         own = (it for it in said if it.role is Role.AGENT and "rekindle" not in it.meta)
         return "\n\n".join(message.text for message in own)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import encode, rows, table, text
 from rekindle.conformance.trace import Json, Line
+from rekindle.jsonvalue import as_array, as_object, as_str, encode
 
 USER = "user"
 AGENT = "agent"
@@ -41,8 +41,8 @@ def told(updates: Iterable[Line]) -> list[Item]:
 
 
 def _take_call(items: list[Item], update: Json) -> None:
-    call_id = text(update.get("toolCallId"))
-    status = text(update.get("status")) or ""
+    call_id = as_str(update.get("toolCallId"))
+    status = as_str(update.get("status")) or ""
     for item in items:
         if item.role == TOOL and item.id == call_id:
             item.words = status or item.words
@@ -51,10 +51,10 @@ def _take_call(items: list[Item], update: Json) -> None:
 
 
 def _take_message(items: list[Item], role: str, update: Json) -> None:
-    message_id = text(update.get("messageId"))
+    message_id = as_str(update.get("messageId"))
     content = update.get("content")
     is_whole = not update["sessionUpdate"].endswith("_chunk")
-    words = "".join(map(_words, rows(content))) if is_whole else _words(content)
+    words = "".join(map(_words, as_array(content))) if is_whole else _words(content)
     for item in items:
         if message_id is not None and (item.role, item.id) == (role, message_id):
             if not is_whole:
@@ -66,8 +66,8 @@ def _take_message(items: list[Item], role: str, update: Json) -> None:
 
 
 def _words(block: object) -> str:
-    content = table(block)
-    words = text(content.get("text"))
+    content = as_object(block)
+    words = as_str(content.get("text"))
     return words if words is not None else encode(content).decode("utf-8", "replace")
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Self
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import METHOD_NOT_FOUND, rows, table, text
+from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
 from rekindle.client.process import Ended, Process
 from rekindle.conformance.rules import names
 from rekindle.conformance.trace import Answer, Json, Line, received, same_id, sent
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.process import group
 
 # What no agent says in an examination; one that does is not listened to any longer.
@@ -63,7 +64,7 @@ class Peer:
     def notify(self, method: str, params: Json) -> Line:
         """Send a notification."""
         if method == methods.CANCEL:
-            self._cancelled.add(text(params.get("sessionId")) or "")
+            self._cancelled.add(as_str(params.get("sessionId")) or "")
         return self._send({"method": method, "params": params})
 
     def write(self, data: bytes) -> Line:
@@ -116,7 +117,7 @@ class Peer:
 
     def _outcome(self, line: Line) -> Json:
         """Say no to a question, or that the turn was cancelled."""
-        options = [table(it) for it in rows(line.params.get("options"))]
+        options = [as_object(it) for it in as_array(line.params.get("options"))]
         refusals = [it for it in options if it.get("kind") in {"reject_once", "reject_always"}]
         if not refusals or line.session_id in self._cancelled:
             return {"outcome": "cancelled"}

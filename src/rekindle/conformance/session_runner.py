@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rekindle import __version__
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import AUTH_REQUIRED, UNSUPPORTED_VERSION, rows, table, text
+from rekindle.acp.jsonrpc import AUTH_REQUIRED, UNSUPPORTED_VERSION
 from rekindle.conformance.digest import Item, of_turn
 from rekindle.conformance.peer import Peer
 from rekindle.conformance.report import Ledger, Verdict
@@ -22,6 +22,7 @@ from rekindle.conformance.rules.names import CONVERSATION, USER_MESSAGES
 from rekindle.conformance.rules.replays import Opening
 from rekindle.conformance.rules.turns import Turn
 from rekindle.conformance.trace import Answer, Json, Line
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.text.redact.secrets import mask
 
 PROMPT = "Reply with one word."
@@ -148,7 +149,7 @@ class Examiner:
             return "it repeats what it is told, and is no agent"
         if answer.line is None:
             return f"`initialize` was not answered: {peer.in_words() or 'not in time'}"
-        supported = rows(table(answer.error.get("data")).get("supported"))
+        supported = as_array(as_object(answer.error.get("data")).get("supported"))
         told = supported if answer.code == UNSUPPORTED_VERSION else []
         if answer.is_refused and self.protocol in (told or [self.protocol]):
             return f"`initialize` fails: {answer.in_words()}"
@@ -271,7 +272,7 @@ class Examiner:
         self.ledger.judge("session.works", responses.no_session(answer))
         if "mcpServers" not in answer.request.params:
             self.ledger.judge("session.no-servers", responses.no_session(answer))
-        session_id = text(answer.result.get("sessionId"))
+        session_id = as_str(answer.result.get("sessionId"))
         if not session_id:
             raise Stopped(f"no session could be made: {answer.in_words()}")
         return Talk(session_id, folder, [])
@@ -285,7 +286,7 @@ class Examiner:
 
     def named(self, answer: Answer) -> str | None:
         """Return the id of the session that an answer gives, to be deleted at the end."""
-        session_id = text(answer.result.get("sessionId")) if answer.is_result else None
+        session_id = as_str(answer.result.get("sessionId")) if answer.is_result else None
         if session_id:
             self.opened.append(answer)
             self._left.append(session_id)
@@ -297,8 +298,8 @@ class Examiner:
 
     def _ways_to_sign_in(self) -> str:
         told = self.greeting.result if self.greeting else {}
-        methods_told = [table(it) for it in rows(told.get("authMethods"))]
-        ids = [text(it.get("id")) or text(it.get("methodId")) or "?" for it in methods_told]
+        methods_told = [as_object(it) for it in as_array(told.get("authMethods"))]
+        ids = [as_str(it.get("id")) or as_str(it.get("methodId")) or "?" for it in methods_told]
         return f": --login {mask(' or '.join(ids))} does that" if ids else ""
 
     # -- turns --------------------------------------------------------------------------
@@ -408,10 +409,10 @@ def _until(lines: list[Line], end: Line | None) -> tuple[Line, ...]:
 
 def _offers(result: Json, protocol: int) -> set[str]:
     if protocol > 1:
-        session = table(result.get("capabilities")).get("session")
+        session = as_object(result.get("capabilities")).get("session")
         always = {"list", "resume", "close", "replay"} if session is not None else set[str]()
-        return always | {name for name, it in table(session).items() if it is not None}
-    told = table(result.get("agentCapabilities"))
-    session = table(told.get("sessionCapabilities"))
+        return always | {name for name, it in as_object(session).items() if it is not None}
+    told = as_object(result.get("agentCapabilities"))
+    session = as_object(told.get("sessionCapabilities"))
     replay = {"replay"} if told.get("loadSession") is True else set[str]()
     return replay | {name for name, it in session.items() if it is not None}

@@ -6,13 +6,14 @@ from functools import partial
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND, table, text
+from rekindle.acp.jsonrpc import RESOURCE_NOT_FOUND
 from rekindle.conformance.report import Fault, Finding, Verdict, is_failure
 from rekindle.conformance.requirements import SCENARIOS as NAMES
 from rekindle.conformance.rules import fields, frames, names, responses, turns, updates
 from rekindle.conformance.scenarios import SCENARIOS
 from rekindle.conformance.session_runner import CannotBeChecked, Examiner, Settings, Stopped
 from rekindle.conformance.trace import Line
+from rekindle.jsonvalue import as_object, as_str
 from rekindle.text.redact.secrets import mask
 
 GREETING, WIRE = "greeting", "wire"
@@ -186,7 +187,7 @@ def _wrong_codes(it: Examiner) -> Iterator[Fault]:
 
 def _sessions(it: Examiner) -> set[str]:
     """Return the ids that were given or asked for."""
-    given = {text(answer.result.get("sessionId")) or "" for answer in it.opened}
+    given = {as_str(answer.result.get("sessionId")) or "" for answer in it.opened}
     return given | {line.session_id for line in _sent(it) if line.session_id}
 
 
@@ -196,5 +197,5 @@ def _sent(it: Examiner) -> Sequence[Line]:
 
 def _identity(it: Examiner) -> tuple[str, str]:
     told = it.greeting.result if it.greeting else {}
-    info = table(told.get("agentInfo" if it.protocol == 1 else "info"))
-    return text(info.get("name")) or "", text(info.get("version")) or ""
+    info = as_object(told.get("agentInfo" if it.protocol == 1 else "info"))
+    return as_str(info.get("name")) or "", as_str(info.get("version")) or ""

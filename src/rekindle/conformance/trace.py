@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import decode, encode, table, text
+from rekindle.jsonvalue import as_object, as_str, decode, encode
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ class Line(Struct, frozen=True, eq=False):
     @property
     def method(self) -> str:
         """The method that is called; empty in an answer."""
-        return text(self.message.get("method")) or ""
+        return as_str(self.message.get("method")) or ""
 
     @property
     def id(self) -> object:
@@ -46,22 +46,22 @@ class Line(Struct, frozen=True, eq=False):
     @property
     def params(self) -> Json:
         """The parameters of a call."""
-        return table(self.message.get("params"))
+        return as_object(self.message.get("params"))
 
     @property
     def session_id(self) -> str:
         """The session that a call is about; empty if it names none."""
-        return text(self.params.get("sessionId")) or ""
+        return as_str(self.params.get("sessionId")) or ""
 
     @property
     def update(self) -> Json:
         """What a `session/update` tells; empty in any other line."""
-        return table(self.params.get("update")) if self.method == methods.UPDATE else {}
+        return as_object(self.params.get("update")) if self.method == methods.UPDATE else {}
 
     @property
     def kind(self) -> str:
         """The kind of an update; empty in any other line."""
-        return text(self.update.get("sessionUpdate")) or ""
+        return as_str(self.update.get("sessionUpdate")) or ""
 
 
 def sent(message: Json, at: float = 0.0) -> Line:
@@ -71,7 +71,7 @@ def sent(message: Json, at: float = 0.0) -> Line:
 
 def received(data: bytes, at: float = 0.0) -> Line:
     """Return a line as it came."""
-    return Line(is_sent=False, at=at, data=data, message=table(decode(data)))
+    return Line(is_sent=False, at=at, data=data, message=as_object(decode(data)))
 
 
 class Answer(Struct, frozen=True, eq=False):
@@ -93,12 +93,12 @@ class Answer(Struct, frozen=True, eq=False):
     @property
     def result(self) -> Json:
         """The result; empty where it is no object, or there is none."""
-        return table(self.line.message.get("result")) if self.line else {}
+        return as_object(self.line.message.get("result")) if self.line else {}
 
     @property
     def error(self) -> Json:
         """The error; empty if there is none."""
-        return table(self.line.message.get("error")) if self.line else {}
+        return as_object(self.line.message.get("error")) if self.line else {}
 
     @property
     def code(self) -> object:
@@ -116,15 +116,19 @@ class Answer(Struct, frozen=True, eq=False):
             return "no answer came"
         if self.is_refused:
             return f"it was refused with {self.code}: {_reason(self.error)}"
-        reason = text(self.result.get("stopReason"))
+        reason = as_str(self.result.get("stopReason"))
         return f"it was answered with the `stopReason` {reason}" if reason else "it was answered"
 
 
 def _reason(error: Json) -> str:
     """Return what an error says; many agents have the real reason in `data`."""
     data = error.get("data")
-    detail = text(data) or text(table(data).get("details")) or text(table(data).get("message"))
-    said = text(error.get("message")) or ""
+    detail = (
+        as_str(data)
+        or as_str(as_object(data).get("details"))
+        or as_str(as_object(data).get("message"))
+    )
+    said = as_str(error.get("message")) or ""
     return f"{said} ({detail})" if detail and detail != said else said
 
 

@@ -2,27 +2,28 @@
 
 from collections.abc import Iterable, Iterator
 
+from rekindle.acp.jsonrpc import update_line
 from rekindle.export.json_depth import flattened
 from rekindle.model import Session
 from rekindle.text.sanitize import escaped
-from rekindle.transcript.model import Turn
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v1 import as_line, replay
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 
 def as_acp(
-    session: Session, transcript: Transcript, turns: Iterable[Turn], protocol: int
+    session: Session, transcript: Transcript, turns: Iterable[TranscriptTurn], protocol: int
 ) -> Iterator[str]:
     """Yield the lines, in that version of the protocol."""
     updates = (
-        replay(transcript, title=session.title)
+        replay_v1(transcript, title=session.title)
         if protocol == 1
         else replay_v2(list(turns), transcript, title=session.title)
     )
     for update in updates:
         try:
-            line = as_line(session.id, update)
+            line = update_line(session.id, update)
         except RecursionError:
-            line = as_line(session.id, flattened(update))
+            line = update_line(session.id, flattened(update))
         yield f"{escaped(line.decode('utf-8', 'replace'))}\n"

@@ -12,11 +12,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.translate.diff import diff_to_v2
 from rekindle.export.json_depth import flattened
-from rekindle.export.plain import clean, one_line
-from rekindle.transcript.model import Message, Terminal
+from rekindle.export.labels import one_line
+from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.text.sanitize import clean
+from rekindle.transcript.model import TranscriptMessage
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What can be shown as a picture; not SVG, which can do more than be seen."""
@@ -111,7 +113,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """What kind it is, where the title does not say so."""
 
 
-def message_parts(message: Message) -> Iterator[Part]:
+def message_parts(message: TranscriptMessage) -> Iterator[Part]:
     """Yield what a message shows."""
     return block_parts(message.blocks)
 
@@ -125,9 +127,9 @@ def block_parts(blocks: Iterable[dict[str, Any]]) -> Iterator[Part]:
 def summary(call: Call) -> Summary:
     """Return a tool call's title and how it ended."""
     fields = call.fields
-    status = text(fields.get("status")) or "pending"
-    kind = text(fields.get("kind")) or ""
-    title = text(fields.get("title")) or kind or call.id
+    status = as_str(fields.get("status")) or "pending"
+    kind = as_str(fields.get("kind")) or ""
+    title = as_str(fields.get("title")) or kind or call.id
     kind = kind if kind not in {title, "other"} else ""
     return Summary(
         mark=_MARKS.get(status, "?"),
@@ -152,7 +154,7 @@ def call_parts(call: Call, terminals: Terminals) -> Iterator[Part]:
 
 def result_parts(call: Call, terminals: Terminals) -> Iterator[Part]:
     """Yield what came of a tool call."""
-    content = [table(part) for part in rows(call.fields.get("content"))]
+    content = [as_object(part) for part in as_array(call.fields.get("content"))]
     for part in content:
         yield from _call_part(part, terminals)
     if not content and (output := call.fields.get("rawOutput")):
@@ -161,7 +163,7 @@ def result_parts(call: Call, terminals: Terminals) -> Iterator[Part]:
 
 def change_parts(call: Call) -> Iterator[Diff | Note]:
     """Yield what a tool call changes in files, but not whole files."""
-    for part in map(table, rows(call.fields.get("content"))):
+    for part in map(as_object, as_array(call.fields.get("content"))):
         if part.get("type") == "diff":
             yield from (it for it in _diff(part) if not isinstance(it, Code))
 
@@ -174,7 +176,7 @@ def _call_part(part: dict[str, Any], terminals: Terminals) -> Iterator[Part]:
             terminal = terminals.get(str(part.get("terminalId")))
             yield Code(clean(terminal.text)) if terminal else Note("a terminal that is gone")
         case "content":
-            for shown in _block_parts(table(part.get("content"))):
+            for shown in _block_parts(as_object(part.get("content"))):
                 yield _unfenced(shown.text) if isinstance(shown, Prose) else shown
         case _:
             yield Code(pretty(part), "json")
@@ -187,16 +189,16 @@ def _unfenced(words: str) -> Code:
 
 
 def _diff(part: dict[str, Any]) -> Iterator[Diff | Note | Code]:
-    old, new = text(part.get("oldText")) or "", text(part.get("newText")) or ""
+    old, new = as_str(part.get("oldText")) or "", as_str(part.get("newText")) or ""
     if len(old) + len(new) > _MOST_TO_COMPARE:
-        path = one_line(text(part.get("path")) or "a file")
+        path = one_line(as_str(part.get("path")) or "a file")
         before, after = len(old.splitlines()), len(new.splitlines())
         yield Note(f"{path}: {before} lines became {after}, too long to compare")
         yield Code(clean(new))
         return
     told = diff_to_v2(part)
-    about = one_line(", ".join(map(_change, map(table, rows(told.get("changes"))))))
-    patch = text(table(told.get("patch")).get("text"))
+    about = one_line(", ".join(map(_change, map(as_object, as_array(told.get("changes"))))))
+    patch = as_str(as_object(told.get("patch")).get("text"))
     if patch is None:
         yield Note(about or "a change without a patch")
     else:
@@ -205,16 +207,16 @@ def _diff(part: dict[str, Any]) -> Iterator[Diff | Note | Code]:
 
 
 def _change(change: dict[str, Any]) -> str:
-    paths = [it for it in (text(change.get(name)) for name in ("oldPath", "path")) if it]
-    operation = text(change.get("operation")) or "change"
+    paths = [it for it in (as_str(change.get(name)) for name in ("oldPath", "path")) if it]
+    operation = as_str(change.get("operation")) or "change"
     return " ".join([*([operation] if operation != "modify" else []), " → ".join(paths)])
 
 
 def _block_parts(block: dict[str, Any]) -> Iterator[Part]:
-    kind = text(block.get("type")) or "something"
-    words = text(block.get("text"))
-    resource = table(block.get("resource"))
-    uri = text(block.get("uri")) or text(resource.get("uri"))
+    kind = as_str(block.get("type")) or "something"
+    words = as_str(block.get("text"))
+    resource = as_object(block.get("resource"))
+    uri = as_str(block.get("uri")) or as_str(resource.get("uri"))
     if words is not None:
         yield Prose(clean(words))
         return
@@ -223,16 +225,16 @@ def _block_parts(block: dict[str, Any]) -> Iterator[Part]:
     elif uri is None:
         yield Note(_described(kind, block))
     if uri is not None:
-        name = text(block.get("title")) or text(block.get("name")) or uri
+        name = as_str(block.get("title")) or as_str(block.get("name")) or uri
         yield Link(one_line(uri), one_line(name))
-    if (inside := text(resource.get("text"))) is not None:
+    if (inside := as_str(resource.get("text"))) is not None:
         yield Code(clean(inside))
 
 
 def _picture(block: dict[str, Any]) -> Picture | None:
-    mime = text(block.get("mimeType")) or ""
+    mime = as_str(block.get("mimeType")) or ""
     try:
-        data = base64.b64decode(text(block.get("data")) or "", validate=True)
+        data = base64.b64decode(as_str(block.get("data")) or "", validate=True)
     except (binascii.Error, ValueError):
         return None
     is_safe = mime in PICTURES and data
@@ -240,7 +242,7 @@ def _picture(block: dict[str, Any]) -> Picture | None:
 
 
 def _described(kind: str, block: dict[str, Any]) -> str:
-    mime = text(block.get("mimeType"))
+    mime = as_str(block.get("mimeType"))
     return one_line(f"{kind}, {mime}" if mime else kind)
 
 

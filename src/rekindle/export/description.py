@@ -6,14 +6,14 @@ from rekindle.model import Origin, Session
 from rekindle.text.times import iso
 from rekindle.transcript.model import (
     Gap,
-    Handover,
+    HandoverItem,
     Item,
-    Message,
-    Other,
-    Plan,
-    Reminder,
-    ToolCall,
-    Turn,
+    OtherItem,
+    PlanItem,
+    ReminderItem,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
 
 
@@ -54,7 +54,7 @@ def _describe_origin(origin: Origin | None) -> dict[str, Any] | None:
     }
 
 
-def describe_turn(turn: Turn) -> dict[str, Any]:
+def describe_turn(turn: TranscriptTurn) -> dict[str, Any]:
     """Return a turn."""
     return {
         "turn": turn.number,
@@ -72,18 +72,18 @@ def _describe_item(item: Item) -> dict[str, Any]:
 
 def _described(item: Item) -> dict[str, Any]:
     match item:
-        case Message() if "rekindle" not in item.meta:
+        case TranscriptMessage() if "rekindle" not in item.meta:
             kind = {"type": "message", "role": item.role, "messageId": item.id}
             return {**kind, "content": item.blocks}
-        case ToolCall():
+        case ToolCallItem():
             kind = {"type": "tool_call", "toolCallId": item.id, "permission": item.outcome}
             return {**item.fields, **kind}
-        case Plan():
+        case PlanItem():
             return {"type": "plan", "entries": item.entries}
-        case Other():
+        case OtherItem():
             return {"type": "update", "update": item.update}
         case Gap():
             return {"type": "gap", "lostEntries": item.lost, "isDamage": item.is_damage}
         # A client is told of a handover by a message.
-        case Handover() | Reminder() | Message():
-            return {"type": "reminder" if isinstance(item, Reminder) else "handover"}
+        case HandoverItem() | ReminderItem() | TranscriptMessage():
+            return {"type": "reminder" if isinstance(item, ReminderItem) else "handover"}

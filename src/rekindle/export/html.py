@@ -20,23 +20,22 @@ from rekindle.export.content import (
     pretty,
     summary,
 )
-from rekindle.export.labels import HANDOVER, REMINDER, agent, ending, steps
+from rekindle.export.labels import HANDOVER, REMINDER, agent, ending, one_line, stamp, steps
 from rekindle.export.markdown_html import link_ends, rendered
-from rekindle.export.plain import one_line, stamp
 from rekindle.export.stylesheet import STYLESHEET
 from rekindle.model import Session
 from rekindle.text.times import iso
 from rekindle.transcript.model import (
     Gap,
-    Handover,
+    HandoverItem,
     Item,
-    Message,
-    Other,
-    Plan,
-    Reminder,
+    OtherItem,
+    PlanItem,
+    ReminderItem,
     Role,
-    ToolCall,
-    Turn,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.titles import shorten
@@ -49,7 +48,9 @@ _STATUSES = frozenset({"pending", "in_progress", "completed", "failed", "cancell
 _escape = html.escape
 
 
-def as_html(session: Session, transcript: Transcript, turns: Iterable[Turn]) -> Iterator[str]:
+def as_html(
+    session: Session, transcript: Transcript, turns: Iterable[TranscriptTurn]
+) -> Iterator[str]:
     """Yield the document."""
     title = _escape(one_line(session.title or "Session"))
     yield (
@@ -79,18 +80,18 @@ def _about(session: Session) -> str:
     return f"<dl>\n{rows}</dl>\n"
 
 
-def _contents(turns: list[Turn]) -> Iterator[str]:
+def _contents(turns: list[TranscriptTurn]) -> Iterator[str]:
     if len(turns) < 2:  # noqa: PLR2004 - one needs no list
         return
     yield "<nav>\n<details>\n<summary>Turns</summary>\n<ol>\n"
     for turn in turns:
-        first = next((item for item in turn.items if isinstance(item, Message)), None)
+        first = next((item for item in turn.items if isinstance(item, TranscriptMessage)), None)
         words = shorten(one_line(first.text)) if first else ""
         yield f'<li><a href="#turn-{turn.number}" dir="auto">{_escape(words or "…")}</a></li>\n'
     yield "</ol>\n</details>\n</nav>\n"
 
 
-def _turn(turn: Turn, transcript: Transcript) -> Iterator[str]:
+def _turn(turn: TranscriptTurn, transcript: Transcript) -> Iterator[str]:
     anchor = f"turn-{turn.number}"
     yield (
         f'<section id="{anchor}">\n<h2><a href="#{anchor}">Turn {turn.number}</a> '
@@ -106,29 +107,29 @@ def _turn(turn: Turn, transcript: Transcript) -> Iterator[str]:
 
 def _item(item: Item, transcript: Transcript) -> Iterator[str]:
     match item:
-        case Message():
+        case TranscriptMessage():
             yield from _message(item)
-        case ToolCall():
+        case ToolCallItem():
             yield from _call(item, transcript)
-        case Plan():
+        case PlanItem():
             yield '<ul class="plan">\n'
             for step in steps(item):
                 kind, mark = ("done", "☑") if step.is_done else ("open", "☐")
                 yield f'<li class="{kind}" dir="auto">{mark} {_escape(step.words)}</li>\n'
             yield "</ul>\n"
-        case Other():
+        case OtherItem():
             kind = _escape(one_line(str(item.update.get("sessionUpdate"))))
             yield f'<details class="other"><summary>{kind}</summary>\n'
             yield f"{_part(Code(pretty(item.update)))}</details>\n"
-        case Handover():
+        case HandoverItem():
             yield f'<p class="note">{HANDOVER}</p>\n'
-        case Reminder():
+        case ReminderItem():
             yield f'<p class="note">{REMINDER}</p>\n'
         case Gap():
             yield f'<p class="problem">{item}</p>\n'
 
 
-def _message(message: Message) -> Iterator[str]:
+def _message(message: TranscriptMessage) -> Iterator[str]:
     parts = list(message_parts(message))
     match message.role:
         case Role.USER:
@@ -148,7 +149,7 @@ def _message(message: Message) -> Iterator[str]:
             yield "</div>\n"
 
 
-def _call(call: ToolCall, transcript: Transcript) -> Iterator[str]:
+def _call(call: ToolCallItem, transcript: Transcript) -> Iterator[str]:
     shown = summary(call)
     status = shown.status if shown.status in _STATUSES else "other"
     about = f" <small>{_escape(shown.about)}</small>" if shown.about else ""

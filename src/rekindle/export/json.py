@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator
 from rekindle.export.description import describe, describe_turn
 from rekindle.export.json_depth import written
 from rekindle.model import Session
-from rekindle.transcript.model import Turn
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 
-def as_json(session: Session, transcript: Transcript, turns: Iterable[Turn]) -> Iterator[str]:
+def as_json(
+    session: Session, transcript: Transcript, turns: Iterable[TranscriptTurn]
+) -> Iterator[str]:
     """Yield the document."""
     head = written({"format": "rekindle-session", "version": 1} | describe(session), 0)
     yield head.removesuffix("\n}")

@@ -3,7 +3,7 @@
 import json
 from typing import Any, cast
 
-from rekindle.acp.jsonrpc import encode
+from rekindle.jsonvalue import encode
 from rekindle.text.sanitize import escaped
 
 _DEEPEST = 64

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import table, text
-from rekindle.export.plain import one_line
+from rekindle.jsonvalue import as_object, as_str
 from rekindle.model import AgentIdentity
-from rekindle.transcript.model import Plan, Turn
+from rekindle.text.sanitize import clean
+from rekindle.text.times import in_utc
+from rekindle.transcript.model import PlanItem, TranscriptTurn
 
 HANDOVER = "the agent did not remember this session, so it was told the record"
 REMINDER = "the agent was told again of what was cut off"
@@ -38,10 +39,10 @@ class Step(Struct, frozen=True):
         return self.status == "completed"
 
 
-def ending(turn: Turn) -> Ending | None:
+def ending(turn: TranscriptTurn) -> Ending | None:
     """Say how a turn ended, where that is worth a word."""
     if turn.error is not None:
-        return failure(text(turn.error.get("message")))
+        return failure(as_str(turn.error.get("message")))
     if turn.ended_us is None:
         return Ending("cut off, or still going on")
     return stopped(turn.stop_reason)
@@ -58,8 +59,18 @@ def stopped(reason: str | None) -> Ending | None:
     return None if is_usual else Ending(one_line(reason or ""), is_problem=False)
 
 
-def steps(plan: Plan) -> Iterator[Step]:
+def steps(plan: PlanItem) -> Iterator[Step]:
     """Yield a plan's steps."""
-    for step in map(table, plan.entries):
-        words = one_line(text(step.get("content")) or "")
-        yield Step(words, text(step.get("status")) or "pending")
+    for step in map(as_object, plan.entries):
+        words = one_line(as_str(step.get("content")) or "")
+        yield Step(words, as_str(step.get("status")) or "pending")
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return clean(" ".join(text.split()))
+
+
+def stamp(at_us: int) -> str:
+    """Write a time for people, wherever they are."""
+    return in_utc(at_us).strftime("%Y-%m-%d %H:%M UTC")

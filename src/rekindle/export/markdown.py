@@ -21,22 +21,21 @@ from rekindle.export.content import (
     pretty,
     summary,
 )
-from rekindle.export.labels import HANDOVER, REMINDER, agent, ending, steps
+from rekindle.export.labels import HANDOVER, REMINDER, agent, ending, one_line, stamp, steps
 from rekindle.export.markdown_html import LONGEST_MARKDOWN
-from rekindle.export.plain import one_line, stamp
 from rekindle.model import Session
 from rekindle.text.sanitize import is_harmful
 from rekindle.transcript.model import (
     Gap,
-    Handover,
+    HandoverItem,
     Item,
-    Message,
-    Other,
-    Plan,
-    Reminder,
+    OtherItem,
+    PlanItem,
+    ReminderItem,
     Role,
-    ToolCall,
-    Turn,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
 from rekindle.transcript.reducer import Transcript
 
@@ -50,7 +49,9 @@ _MARK = "what follows"
 _RUN = re.compile(r"`+")
 
 
-def as_markdown(session: Session, transcript: Transcript, turns: Iterable[Turn]) -> Iterator[str]:
+def as_markdown(
+    session: Session, transcript: Transcript, turns: Iterable[TranscriptTurn]
+) -> Iterator[str]:
     """Yield the document."""
     yield f"# {inline(session.title or 'Session')}\n\n"
     yield f"- Agent: {inline(agent(session.agent))}\n"
@@ -67,29 +68,29 @@ def as_markdown(session: Session, transcript: Transcript, turns: Iterable[Turn])
 
 def _item(item: Item, transcript: Transcript) -> Iterator[str]:
     match item:
-        case Message():
+        case TranscriptMessage():
             yield _message(item)
-        case ToolCall():
+        case ToolCallItem():
             shown = summary(item)
             about = f" ({shown.about})" if shown.about else ""
             parts = list(call_parts(item, transcript.terminals))
             title = f"{shown.mark} {shown.title}{about}"
             yield _folded(title, _parts(parts)) if parts else inline(title)
-        case Plan():
+        case PlanItem():
             marked = (("x" if step.is_done else " ", inline(step.words)) for step in steps(item))
             yield "\n".join(f"- [{mark}] {words}" for mark, words in marked)
-        case Other():
+        case OtherItem():
             kind = one_line(str(item.update.get("sessionUpdate")))
             yield _folded(kind, fenced(pretty(item.update), "json"))
-        case Handover():
+        case HandoverItem():
             yield f"*({HANDOVER})*"
-        case Reminder():
+        case ReminderItem():
             yield f"*({REMINDER})*"
         case Gap():
             yield f"*({item})*"
 
 
-def _message(message: Message) -> str:
+def _message(message: TranscriptMessage) -> str:
     words = _parts(message_parts(message))
     match message.role:
         case Role.USER:

@@ -4,13 +4,21 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from rekindle.acp.terminal_output import Terminal
 from rekindle.export.json_depth import flattened
 from rekindle.model import Session
 from rekindle.text.redact.commands import MASK
 from rekindle.text.redact.names import is_secret_name, is_secret_option
 from rekindle.text.redact.secrets import mask
 from rekindle.text.redact.values import is_literal_secret
-from rekindle.transcript.model import Item, Message, Other, Plan, Terminal, ToolCall, Turn
+from rekindle.transcript.model import (
+    Item,
+    OtherItem,
+    PlanItem,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
+)
 
 _NAMES = ("name", "key")
 _VALUES = frozenset({"value", "values", "current", "default"})
@@ -32,7 +40,7 @@ def redact_session(session: Session) -> Session:
     )
 
 
-def redact_turn(turn: Turn) -> None:
+def redact_turn(turn: TranscriptTurn) -> None:
     """Mask all that a turn holds."""
     turn.items[:] = map(_item, turn.items)
     turn.error = redact(turn.error)
@@ -46,18 +54,18 @@ def redact_terminal(terminal: Terminal) -> None:
 
 def _item(item: Item) -> Item:
     match item:
-        case Message():
-            masked = Message(
+        case TranscriptMessage():
+            masked = TranscriptMessage(
                 role=item.role, seq=item.seq, at_us=item.at_us, id=item.id, name=item.name
             )
             masked.replace([redact(block) for block in item.blocks])
             return masked
-        case ToolCall():
+        case ToolCallItem():
             outcome = mask(item.outcome) if item.outcome else item.outcome
             return replace(item, fields=redact(item.fields), outcome=outcome)
-        case Plan():
+        case PlanItem():
             return replace(item, entries=redact(item.entries), rest=redact(item.rest))
-        case Other():
+        case OtherItem():
             return replace(item, update=redact(item.update))
         case _:
             return item

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rekindle.model import Arrived, Entry
+from rekindle.model import Entry, IncomingSession
 
 _MOST_REASONS = 50
 _LONGEST_REASON = 80
@@ -55,7 +55,7 @@ class Talk(Struct, frozen=True, kw_only=True):
     with those that it had before, as far as these were settled.
     """
 
-    arrived: Arrived
+    arrived: IncomingSession
     """With its `origin`: tool, path and checksum."""
     tell: Callable[[Tally], Iterator[Entry]]
     """Yields the entries, and counts them in the tally while they are drawn."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.structs import fields
 
-from rekindle.acp.jsonrpc import encode, members
+from rekindle.jsonvalue import decode_object, encode
 
 _Record = TypeVar("_Record", bound=Struct)
 
@@ -39,7 +39,7 @@ class Reader(Generic[_Record]):
         return record
 
     def _leniently(self, line: bytes) -> _Record | None:
-        found = members(line.strip(_RUBBISH))
+        found = decode_object(line.strip(_RUBBISH))
         return None if found is None else _fitting(self._kind, _mended(found))
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from itertools import islice
 
-from rekindle.acp.jsonrpc import members, rows, table, text
 from rekindle.importers.base import Tally
-from rekindle.model import Arrived, Entry, Kind, TitleSource
-from rekindle.transcript.handover import has_record
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.model import Entry, IncomingSession, Kind, TitleSource
+from rekindle.transcript.handover import carries_history
 from rekindle.transcript.titles import title_from_prompt
 
 _ENTRIES_LOOKED_AT = 200
@@ -33,20 +33,22 @@ def titles_of(
             prompt = prompt or title or ""
     if not tally.entries:
         return None
-    words = " ".join((text(given) or "").split())[:_LONGEST]
+    words = " ".join((as_str(given) or "").split())[:_LONGEST]
     titles = {TitleSource.AGENT: words, TitleSource.PROMPT: prompt}
     return {source: title for source, title in titles.items() if title}
 
 
 def titles_of_branch(
-    session: Arrived, tell: Callable[[Tally], Generator[Entry]], commands: tuple[str, ...] = ()
+    session: IncomingSession,
+    tell: Callable[[Tally], Generator[Entry]],
+    commands: tuple[str, ...] = (),
 ) -> dict[TitleSource, str]:
     """Return what a branch of a session is called: it may begin with another prompt."""
     return titles_of(session.titles.get(TitleSource.AGENT), tell, commands) or session.titles
 
 
 def _title_of(entry: Entry) -> str | None:
-    blocks = rows(table((members(entry.line) or {}).get("params")).get("prompt"))
+    blocks = as_array(as_object((decode_object(entry.line) or {}).get("params")).get("prompt"))
     # An agent that was handed a session has kept the record before what the user has said.
-    own = [it for it in blocks if not has_record(text(table(it).get("text")) or "")]
+    own = [it for it in blocks if not carries_history(as_str(as_object(it).get("text")) or "")]
     return title_from_prompt(own or blocks)

@@ -7,23 +7,21 @@ from msgspec import UNSET, Raw
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
     METHOD_NOT_FOUND,
-    Message,
-    encode,
+    Envelope,
     error_response,
-    members,
-    peek,
+    read_envelope,
     response,
     split_batch,
-    table,
-    text,
+    update_line,
 )
-from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_new_ids, with_session_id
+from rekindle.acp.rewrite import MESSAGE_ID, with_id, with_session_id, with_suffixed_ids
 from rekindle.acp.translate.endings import ending_to_v1
-from rekindle.model import NOBODY, Opened, Side
-from rekindle.proxy.chunk_fast_path import Streak
+from rekindle.jsonvalue import as_object, as_str, decode_object, encode
+from rekindle.model import UNKNOWN_TO_AGENT, Opened, Side
+from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.context import Desk
-from rekindle.proxy.flow_scheduler import Conductor
-from rekindle.proxy.live_session import Hearing, Live
+from rekindle.proxy.flow_scheduler import FlowScheduler
+from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.translation import (
     Seen,
@@ -31,7 +29,6 @@ from rekindle.proxy.translation import (
     question_for_client,
     update_for_client,
 )
-from rekindle.transcript.replay_v1 import as_line
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 """The answer to a question for permission that nobody will be asked."""
@@ -39,10 +36,10 @@ CANCELLED = {"outcome": {"outcome": "cancelled"}}
 _REQUIRES_ACTION = {"sessionUpdate": "state_update", "state": "requires_action"}
 
 
-class FromAgent:
+class AgentMessages:
     """One direction of a connection."""
 
-    def __init__(self, desk: Desk, conductor: Conductor) -> None:
+    def __init__(self, desk: Desk, conductor: FlowScheduler) -> None:
         self._desk = desk
         self._conductor = conductor
         self.ended: str | None = None
@@ -56,7 +53,7 @@ class FromAgent:
             if seen:
                 desk.tell(seen)
             return None
-        message = peek(line)
+        message = read_envelope(line)
         if message is not None and message.is_update:
             self._take_update(line, message)
             return None
@@ -69,7 +66,7 @@ class FromAgent:
         return None
 
     def _take_unreadable(self, line: bytes) -> None:
-        batch = [(member, peek(member)) for member in split_batch(line)]
+        batch = [(member, read_envelope(member)) for member in split_batch(line)]
         if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
             for member, inner in batch:
                 # A batch in a batch is no message, however deep one looks.
@@ -84,7 +81,7 @@ class FromAgent:
 
     # -- updates ------------------------------------------------------------------------
 
-    def _take_update(self, line: bytes, message: Message) -> None:
+    def _take_update(self, line: bytes, message: Envelope) -> None:
         desk = self._desk
         agent_id, kind = message.session_id, message.update_kind
         live = desk.conn.sessions.of_agent(agent_id)
@@ -101,17 +98,17 @@ class FromAgent:
                 # Lost otherwise: what could only be told of a session that the client knows.
                 desk.tell(line)
 
-    def _take_update_of(self, live: Live, kind: str, line: bytes) -> None:
+    def _take_update_of(self, live: LiveSession, kind: str, line: bytes) -> None:
         is_history = kind not in methods.STATE_KINDS
         if is_history:
             live.told.add(kind, is_user=kind in methods.USER_MESSAGE_KINDS)
-        if live.is_closed or (is_history and live.hearing is Hearing.SWALLOW):
+        if live.is_closed or (is_history and live.hearing is UpdatePolicy.DISCARD):
             return
         if live.is_restoring and kind == methods.STATE_UPDATE:
             # Whether it is at work is told when it is restored, and by us.
             live.is_working = _state_in(line).get("state") != "idle"
             return
-        if live.is_restoring and live.hearing is Hearing.SWALLOW:
+        if live.is_restoring and live.hearing is UpdatePolicy.DISCARD:
             live.held.append(line)
             return
         seen = self._as_known(live, line)
@@ -129,26 +126,26 @@ class FromAgent:
             if not live.is_working:
                 self._desk.tell_title(live)
 
-    def _as_known(self, live: Live, line: bytes) -> bytes:
+    def _as_known(self, live: LiveSession, line: bytes) -> bytes:
         """Return a line with the names by which the client knows the session and what is in it."""
         if live.agent_id != live.id:
             line = with_session_id(line, live.agent_id, live.id)
-        return with_new_ids(line, live.taken_ids, live.suffix) if live.taken_ids else line
+        return with_suffixed_ids(line, live.taken_ids, live.suffix) if live.taken_ids else line
 
-    def _pass_on(self, live: Live, kind: str, seen: bytes, line: bytes) -> None:
+    def _pass_on(self, live: LiveSession, kind: str, seen: bytes, line: bytes) -> None:
         """Record an update, and tell it to a client of the same version."""
         may_be_seen = self._desk.recording.update(live.id, kind, seen, line)
         if live.taken_ids and MESSAGE_ID in line:
             # The next line may have an id that has to be another.
             self._desk.recording.end_streak()
-        if live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS:
+        if live.hearing is UpdatePolicy.RECORD_ONLY and kind not in methods.STATE_KINDS:
             self._desk.recording.end_streak()
         elif may_be_seen:
             self._desk.tell(seen)
         elif self._desk.conn.client_protocol > 1:
             self._desk.tell(_with_own_words(live, seen))
 
-    def _take_state(self, live: Live, line: bytes) -> None:
+    def _take_state(self, live: LiveSession, line: bytes) -> None:
         """Learn whether a version 2 agent is at work."""
         state = _state_in(line)
         # Without a reason it may be the end of something before, which has crossed with a prompt.
@@ -163,45 +160,45 @@ class FromAgent:
                 self._desk.end_turn(live.id, ending_to_v1(state))
             self.ended = live.id
 
-    def _translate(self, live: Live, kind: str, line: bytes, as_said: bytes) -> None:
+    def _translate(self, live: LiveSession, kind: str, line: bytes, as_said: bytes) -> None:
         """Record an update as it is, and tell it to the client in its version."""
         desk = self._desk
         if desk.recording.takes_echo(live.id, kind, line):
             # The client was told of its prompt when it was taken, or shows it by itself.
             return
-        update = table(table((members(line) or {}).get("params")).get("update"))
+        update = as_object(as_object((decode_object(line) or {}).get("params")).get("update"))
         seen = update_for_client(desk.conn, live, update)
         if seen.named is not None:
             desk.recording.named(live.id, seen.named.kind, seen.named.message_id)
         desk.recording.update(live.id, kind, line, line)
         desk.recording.end_streak()
-        if live.hearing is Hearing.LEARN and kind not in methods.STATE_KINDS:
+        if live.hearing is UpdatePolicy.RECORD_ONLY and kind not in methods.STATE_KINDS:
             return
         for told in seen.updates:
-            desk.tell(as_line(live.id, told))
+            desk.tell(update_line(live.id, told))
         streak = self._streak_after(live, kind, line, as_said, seen)
         if live.taken_ids and MESSAGE_ID in as_said:
             streak = None
         desk.recording.go_on_as(streak, live.id, live.to_v1.hear if live.to_v1 else None)
 
     def _streak_after(
-        self, live: Live, kind: str, line: bytes, as_said: bytes, seen: Seen
-    ) -> Streak | None:
+        self, live: LiveSession, kind: str, line: bytes, as_said: bytes, seen: Seen
+    ) -> ChunkFastPath | None:
         """Return how more of the same can go by without being looked at, if it can."""
         is_for_v2 = self._desk.conn.client_protocol > 1
         if kind in methods.CHUNK_KINDS and seen.is_same:
             # It needs no more than the id that this one got.
             needs_ids = is_for_v2 and seen.message_id is None
-            return Streak.after(
+            return ChunkFastPath.after(
                 line, live.id, kind, as_said, seen.message_id, must_have_ids=needs_ids
             )
         if kind == methods.TERMINAL_OUTPUT_CHUNK and not is_for_v2:
-            return Streak.after(line, live.id, kind, as_said, is_hidden=True)
+            return ChunkFastPath.after(line, live.id, kind, as_said, is_hidden=True)
         return None
 
     # -- all else -----------------------------------------------------------------------
 
-    def _take(self, line: bytes, message: Message) -> OpenRequest | None:
+    def _take(self, line: bytes, message: Envelope) -> OpenRequest | None:
         if message.is_response and self._conductor.replied(message, line):
             return None
         if isinstance(message.id, Raw) and message.is_response:
@@ -209,7 +206,7 @@ class FromAgent:
         live = self._desk.conn.sessions.of_agent(message.session_id)
         if live is not None:
             line = self._as_known(live, line)
-            message = peek(line) or message
+            message = read_envelope(line) or message
         if isinstance(message.id, Raw) and message.method is not UNSET:
             self._take_request(line, message, message.id, message.method)
         else:
@@ -221,10 +218,10 @@ class FromAgent:
 
     def _with_told_id(self, line: bytes) -> bytes:
         """Return what calls a question off with the id under which the client was asked."""
-        whole = members(line)
+        whole = decode_object(line)
         if whole is None:
             return line
-        params = table(whole.get("params"))
+        params = as_object(whole.get("params"))
         told_as = self._told_as(Raw(encode(params.get("requestId"))))
         return encode({**whole, "params": {**params, "requestId": told_as}})
 
@@ -232,7 +229,7 @@ class FromAgent:
         said = bytes(request_id).decode("utf-8", "backslashreplace")
         return Raw(encode(f"rekindle-{self._desk.conn.agent.generation}-{said}"))
 
-    def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
+    def _take_request(self, line: bytes, message: Envelope, request_id: Raw, method: str) -> None:
         desk = self._desk
         live = desk.conn.sessions.get(message.session_id)
         if method == methods.REQUEST_PERMISSION and desk.conn.sessions.is_gone(message.session_id):
@@ -253,18 +250,18 @@ class FromAgent:
         if desk.conn.is_translating and method == methods.REQUEST_PERMISSION:
             line = question_for_client(desk.conn, live, line)
         is_told_to_wait = desk.conn.is_translating and desk.conn.client_protocol > 1
-        if live is not None and is_told_to_wait and method in methods.ASKING:
-            desk.tell(as_line(live.id, _REQUIRES_ACTION))
+        if live is not None and is_told_to_wait and method in methods.ASKS_USER:
+            desk.tell(update_line(live.id, _REQUIRES_ACTION))
         desk.tell(line)
 
-    def _take_answer(self, line: bytes, message: Message, request_id: Raw) -> OpenRequest | None:
+    def _take_answer(self, line: bytes, message: Envelope, request_id: Raw) -> OpenRequest | None:
         desk = self._desk
         live = desk.conn.sessions.get(desk.conn.requests.session_of(Side.CLIENT, request_id))
         if live is not None and live.taken_ids:
-            line = with_new_ids(line, live.taken_ids, live.suffix)
+            line = with_suffixed_ids(line, live.taken_ids, live.suffix)
         asked = desk.recording.response(Side.AGENT, request_id, message, line)
         if asked is not None and asked.method == methods.PROMPT:
-            self._take_answer_to_prompt(asked, is_error=message.is_refusal)
+            self._take_answer_to_prompt(asked, is_error=message.is_error)
         if asked is None and desk.conn.requests.is_late(Side.AGENT, request_id):
             return None
         if asked is not None and desk.conn.is_translating:
@@ -289,31 +286,33 @@ class FromAgent:
             live = desk.conn.sessions.get(asked.session_id)
             desk.tell(answer_for_client(desk.conn, live, asked.method, line))
             return
-        answer = members(line) or {}
+        answer = decode_object(line) or {}
         if desk.conn.client_protocol > 1 or answer.get("error") is not None:
             # A version 2 agent that takes a prompt says so at once, and is not done with it yet.
             desk.end_turn(asked.session_id, answer)
 
-    def _turn_failed(self, live: Live) -> None:
+    def _turn_failed(self, live: LiveSession) -> None:
         """Have told again what the prompt that failed was to tell."""
         live.is_reminding = False
         if live.is_handing_over:
             live.needs_handover = True
             unbound = Opened(
-                session_id=live.id, at_us=self._desk.conn.at_us, agent_session_id=NOBODY
+                session_id=live.id, at_us=self._desk.conn.at_us, agent_session_id=UNKNOWN_TO_AGENT
             )
             self._desk.recording.finish()
             self._desk.step.changes.append(unbound)
 
-    def _concerns_us(self, message: Message) -> bool:
+    def _concerns_us(self, message: Envelope) -> bool:
         """Tell whether a member of a batch needs more than to be passed on."""
         live = self._desk.conn.sessions.of_agent(message.session_id)
-        is_plain = live is None or (live.agent_id == live.id and live.hearing is Hearing.LIVE)
+        is_plain = live is None or (
+            live.agent_id == live.id and live.hearing is UpdatePolicy.FORWARD
+        )
         return not is_plain or self._desk.conn.has_version_2 or self._conductor.expects(message)
 
 
 def _state_in(line: bytes) -> dict[str, Any]:
-    return table(table((members(line) or {}).get("params")).get("update"))
+    return as_object(as_object((decode_object(line) or {}).get("params")).get("update"))
 
 
 def _comes_after_prompt(kind: str, line: bytes) -> bool:
@@ -323,24 +322,24 @@ def _comes_after_prompt(kind: str, line: bytes) -> bool:
     return kind not in methods.STATE_KINDS and kind not in methods.USER_MESSAGE_KINDS
 
 
-def _with_own_words(live: Live, line: bytes) -> bytes:
+def _with_own_words(live: LiveSession, line: bytes) -> bytes:
     """Return a prompt that the agent says back with the user's own words alone."""
-    whole = members(line) or {}
-    params = table(whole.get("params"))
-    update = {**table(params.get("update")), "content": live.prompted}
+    whole = decode_object(line) or {}
+    params = as_object(whole.get("params"))
+    update = {**as_object(params.get("update")), "content": live.prompted}
     update["sessionUpdate"] = "user_message"
     return encode({**whole, "params": {**params, "update": update}})
 
 
-def _with_its_title(live: Live, line: bytes) -> bytes:
+def _with_its_title(live: LiveSession, line: bytes) -> bytes:
     """Leave an agent's title out, if the session keeps the one it has."""
-    whole = members(line) or {}
-    params = table(whole.get("params"))
-    update = table(params.get("update"))
+    whole = decode_object(line) or {}
+    params = as_object(whole.get("params"))
+    update = as_object(params.get("update"))
     if "title" not in update:
         return line
     if not live.keeps_title:
-        live.title, live.new_title = text(update["title"]), None
+        live.title, live.new_title = as_str(update["title"]), None
         return line
     rest = {name: value for name, value in update.items() if name != "title"}
     return encode({**whole, "params": {**params, "update": rest}})

@@ -8,7 +8,7 @@ search; a line that begins in any other way is read as usual.
 
 import re
 
-from rekindle.acp.jsonrpc import encode
+from rekindle.jsonvalue import encode
 
 _BEGINNING = re.compile(
     rb'\{[^{}]*"method":"session/update"[^{}]*"params":\{[^{}]*"sessionId":"([^"\\]*)"[^{}]*'
@@ -21,7 +21,7 @@ _ID = b'"messageId":'
 _GIVEN_ID = _ID + b'"'
 
 
-class Streak:
+class ChunkFastPath:
     """The beginning that lines of one streak share, as each side has it.
 
     `said` is the agent's, `kept` goes into the record, `seen` to the client; they differ where
@@ -50,7 +50,7 @@ class Streak:
         *,
         must_have_ids: bool = False,
         is_hidden: bool = False,
-    ) -> "Streak | None":
+    ) -> "ChunkFastPath | None":
         """Return the streak that an update begins; None if its beginning does not tell all.
 
         The agent may call the session otherwise than the client does: `as_said` is its line.

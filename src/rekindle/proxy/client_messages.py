@@ -9,36 +9,33 @@ from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
     INVALID_REQUEST,
     REQUEST_CANCELLED,
-    Message,
-    encode,
+    Envelope,
     error_response,
-    members,
     notification,
-    peek,
+    read_envelope,
     request_key,
     response,
-    rows,
     split_batch,
-    table,
+    update_line,
 )
 from rekindle.acp.rewrite import with_id, with_session_id
+from rekindle.jsonvalue import as_array, as_object, decode_object, encode
 from rekindle.model import Side
 from rekindle.proxy.context import PROMPT_ID, RUNNING, Desk
-from rekindle.proxy.flow_scheduler import Conductor
+from rekindle.proxy.flow_scheduler import FlowScheduler
 from rekindle.proxy.handlers.registry import flow_for
-from rekindle.proxy.live_session import Hearing, Live
+from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.translation import outcome_for_agent, request_for_agent
-from rekindle.transcript.replay_v1 import as_line
 
 _WITHOUT_AGENT = frozenset({methods.LIST, methods.CLOSE, methods.DELETE})
 _NEEDING_PARAMS = methods.LIFECYCLE | {methods.PROMPT, methods.INITIALIZE}
 
 
-class FromClient:
+class ClientMessages:
     """One direction of a connection."""
 
-    def __init__(self, desk: Desk, conductor: Conductor) -> None:
+    def __init__(self, desk: Desk, conductor: FlowScheduler) -> None:
         self._desk = desk
         self._conductor = conductor
         self._waiting: list[bytes] = []
@@ -50,13 +47,13 @@ class FromClient:
         """Decide on one line."""
         desk = self._desk
         desk.recording.end_streak()
-        message = peek(line)
+        message = read_envelope(line)
         if desk.objects(Side.CLIENT, line, message):
             return
         if message is not None:
             self._take(line, message)
             return
-        batch = [(member, peek(member)) for member in split_batch(line)]
+        batch = [(member, read_envelope(member)) for member in split_batch(line)]
         if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
             for member, inner in batch:
                 # A batch in a batch is no message, however deep one looks.
@@ -85,15 +82,15 @@ class FromClient:
 
         If `is_ours`, under an id of ours: the client has its answer already.
         """
-        message = peek(line) or Message()
+        message = read_envelope(line) or Envelope()
         conn = self._desk.conn
         live = conn.sessions.get(message.session_id)
         said = line
         if message.method == methods.PROMPT and live is not None:
-            live.hearing = Hearing.LIVE
+            live.hearing = UpdatePolicy.FORWARD
             if is_ours or conn.is_translating:
                 said = self._under_our_id(live, line, message)
-                message = peek(said) or message
+                message = read_envelope(said) or message
         elif conn.is_translating and message.is_request:
             said = request_for_agent(conn, live, line)
         self._desk.see(Side.CLIENT, line, message)
@@ -101,14 +98,14 @@ class FromClient:
             said = self._for_agent(live, said, preface)
         self._desk.send(said)
 
-    def _under_our_id(self, live: Live, line: bytes, message: Message) -> bytes:
+    def _under_our_id(self, live: LiveSession, line: bytes, message: Envelope) -> bytes:
         """Return a prompt under an id of ours; the client's is kept if it waits for the end."""
         self._prompts += 1
         if self._desk.conn.client_protocol == 1 and isinstance(message.id, Raw):
             live.open_prompt = bytes(message.id)
         return with_id(line, Raw(encode(f"{PROMPT_ID}{self._prompts}")))
 
-    def _take(self, line: bytes, message: Message) -> None:
+    def _take(self, line: bytes, message: Envelope) -> None:
         if isinstance(message.id, Raw) and message.is_response:
             self._take_response(line, message, message.id)
         elif self._must_wait(message):
@@ -134,7 +131,7 @@ class FromClient:
     def _cancel_request(self, line: bytes) -> None:
         """Call a request off, also one that waits here, or that the agent has under another id."""
         conn = self._desk.conn
-        named = table((members(line) or {}).get("params")).get("requestId")
+        named = as_object((decode_object(line) or {}).get("params")).get("requestId")
         wanted = request_key(Raw(encode(named)))
         for live in conn.sessions.with_queued():
             for queued in live.queued:
@@ -149,16 +146,16 @@ class FromClient:
 
     def _call_off(self, line: bytes) -> None:
         """Answer a prompt that was never taken."""
-        request_id = (peek(line) or Message()).id or None
+        request_id = (read_envelope(line) or Envelope()).id or None
         if self._desk.conn.client_protocol == 1 and request_id is not None:
             self._desk.tell(response(request_id, {"stopReason": "cancelled"}))
         else:
             words = "the prompt was called off before it could be taken"
             self._desk.tell(error_response(request_id, REQUEST_CANCELLED, words))
 
-    def _take_response(self, line: bytes, message: Message, request_id: Raw) -> None:
+    def _take_response(self, line: bytes, message: Envelope, request_id: Raw) -> None:
         asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)
-        if asked is not None and asked.method in methods.ASKING:
+        if asked is not None and asked.method in methods.ASKS_USER:
             line = self._permitted(asked, line)
         if asked is not None and asked.id != bytes(request_id):
             # The agent had asked under an id that one before it had used.
@@ -175,7 +172,7 @@ class FromClient:
         is_waiting = conn.requests.is_asked(session_id)
         is_running = session_id is not None and conn.requests.is_open(methods.PROMPT, session_id)
         if conn.client_protocol > 1 and session_id is not None and is_running and not is_waiting:
-            self._desk.tell(as_line(session_id, RUNNING))
+            self._desk.tell(update_line(session_id, RUNNING))
         is_permission = asked.method == methods.REQUEST_PERMISSION
         return outcome_for_agent(conn, line) if is_permission else line
 
@@ -184,8 +181,12 @@ class FromClient:
         conn = self._desk.conn
         return conn.requests.is_late(Side.CLIENT, request_id) or conn.agent.generation > 0
 
-    def _take_request(self, line: bytes, message: Message, request_id: Raw, method: str) -> None:
-        params = table((members(line) or {}).get("params")) if method in _NEEDING_PARAMS else {}
+    def _take_request(self, line: bytes, message: Envelope, request_id: Raw, method: str) -> None:
+        params = (
+            as_object((decode_object(line) or {}).get("params"))
+            if method in _NEEDING_PARAMS
+            else {}
+        )
         session_id = message.session_id
         live = self._desk.conn.sessions.open(session_id)
         if method == methods.PROMPT and live is not None and self._must_queue(live):
@@ -197,13 +198,13 @@ class FromClient:
         else:
             self._conductor.start(flow, request_id, session_id)
 
-    def _must_queue(self, live: Live) -> bool:
+    def _must_queue(self, live: LiveSession) -> bool:
         """Tell whether a prompt has to wait for a turn's end: between versions, one at a time."""
         conn = self._desk.conn
         is_running = live.open_prompt is not None or conn.requests.is_open(methods.PROMPT, live.id)
         return conn.is_translating and is_running
 
-    def _must_wait(self, message: Message) -> bool:
+    def _must_wait(self, message: Envelope) -> bool:
         """Tell whether something that was asked before has to be done first."""
         session_id = message.session_id
         if session_id is not None and (
@@ -216,7 +217,7 @@ class FromClient:
         is_of_sessions = session_id is not None or message.method in methods.LIFECYCLE
         return agent.is_initializing and is_of_sessions
 
-    def _concerns_us(self, message: Message) -> bool:
+    def _concerns_us(self, message: Envelope) -> bool:
         """Tell whether a member of a batch needs more than to be passed on."""
         live = self._desk.conn.sessions.get(message.session_id)
         has_two_names = live is not None and live.agent_id != live.id
@@ -224,11 +225,11 @@ class FromClient:
         is_alone = not conn.agent.is_running or conn.is_translating
         return message.method in _NEEDING_PARAMS or has_two_names or is_alone
 
-    def _for_agent(self, live: Live, line: bytes, preface: dict[str, Any] | None) -> bytes:
-        whole = members(line) if preface is not None else None
+    def _for_agent(self, live: LiveSession, line: bytes, preface: dict[str, Any] | None) -> bytes:
+        whole = decode_object(line) if preface is not None else None
         if preface is not None and whole is not None:
-            params = table(whole.get("params"))
-            blocks = rows(params.get("prompt"))
+            params = as_object(whole.get("params"))
+            blocks = as_array(params.get("prompt"))
             is_handover = live.needs_handover
             self._desk.recording.preface(live.id, preface, blocks, is_handover=is_handover)
             line = encode({**whole, "params": {**params, "prompt": [preface, *blocks]}})
@@ -236,5 +237,5 @@ class FromClient:
 
 
 def _key(line: bytes) -> Hashable:
-    message = peek(line)
+    message = read_envelope(line)
     return None if message is None or not isinstance(message.id, Raw) else request_key(message.id)

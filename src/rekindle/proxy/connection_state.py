@@ -8,13 +8,13 @@ from msgspec import Struct, field
 
 from rekindle.acp.capabilities import Capabilities
 from rekindle.model import AgentIdentity
-from rekindle.proxy.agent_exit import AgentEnded
-from rekindle.proxy.live_session import Sessions
+from rekindle.proxy.live_session import LiveSessions
 from rekindle.proxy.open_requests import OpenRequests
+from rekindle.proxy.step import AgentExit
 from rekindle.transcript.handover import BUDGET
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class EngineSettings(Struct, frozen=True, kw_only=True):
     """What the user has asked for."""
 
     command: tuple[str, ...] = ()
@@ -49,14 +49,14 @@ class AgentState(Struct, kw_only=True):
     """What it is asked to initialize with; first what it took last."""
     deaths: int = 0
     """How often it has died since a turn last ended."""
-    ended: AgentEnded | None = None
+    ended: AgentExit | None = None
     """How it last did."""
 
 
-class Connection(Struct, kw_only=True):
+class ConnectionState(Struct, kw_only=True):
     """One client and one agent."""
 
-    settings: Settings
+    settings: EngineSettings
     agent: AgentState
     client_protocol: int = 1
     """The version that the client speaks."""
@@ -64,7 +64,7 @@ class Connection(Struct, kw_only=True):
     """Whether a version 1 client can show options that are switched on and off."""
     client_wants_seq: bool = False
     """Whether a version 2 client wants to know, after each turn, from where to ask for more."""
-    sessions: Sessions = field(default_factory=Sessions)
+    sessions: LiveSessions = field(default_factory=LiveSessions)
     requests: OpenRequests = field(default_factory=OpenRequests)
     openings: int = 0
     """How many sessions the agent is making now: it may speak of one before it has named it."""

@@ -5,17 +5,16 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import Message, encode
+from rekindle.acp.jsonrpc import Envelope, update_line
 from rekindle.acp.translate.endings import ending_to_v2
+from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity, Side
-from rekindle.proxy.agent_exit import AgentEnded
-from rekindle.proxy.connection_state import AgentState, Connection, Settings
-from rekindle.proxy.journal import Recording
-from rekindle.proxy.live_session import Live
+from rekindle.proxy.connection_state import AgentState, ConnectionState, EngineSettings
+from rekindle.proxy.journal import Journal
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
-from rekindle.proxy.step import Step
-from rekindle.proxy.strict import Strictness
-from rekindle.transcript.replay_v1 import as_line
+from rekindle.proxy.step import AgentExit, Step
+from rekindle.proxy.strict import StrictMode
 
 PROMPT_ID = "rekindle-prompt-"
 """How the ids begin under which prompts go to an agent of another version."""
@@ -25,12 +24,12 @@ RUNNING = {"sessionUpdate": "state_update", "state": "running"}
 class Desk:
     """Where both directions, and the flows, put what is to be done."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EngineSettings) -> None:
         agent = AgentState(identity=AgentIdentity(command=settings.command))
-        self.conn = Connection(settings=settings, agent=agent)
-        self.recording = Recording(self.conn)
+        self.conn = ConnectionState(settings=settings, agent=agent)
+        self.recording = Journal(self.conn)
         self.step = Step()
-        self._strictness = Strictness() if settings.is_strict else None
+        self._strictness = StrictMode() if settings.is_strict else None
 
     def begin(self, at_us: int) -> Step:
         """Begin a step."""
@@ -53,7 +52,7 @@ class Desk:
         if self.conn.agent.ended is None or self.conn.agent.is_running:
             self.step.to_agent.append(line)
 
-    def see(self, side: Side, line: bytes, message: Message) -> None:
+    def see(self, side: Side, line: bytes, message: Envelope) -> None:
         """Record what there is to record of a line."""
         session_id = message.session_id
         if isinstance(message.id, Raw):
@@ -66,14 +65,14 @@ class Desk:
         elif message.method is not UNSET:
             self.recording.notification(side, message.method, session_id, line)
 
-    def objects(self, side: Side, line: bytes, message: Message | None) -> bool:
+    def objects(self, side: Side, line: bytes, message: Envelope | None) -> bool:
         """Tell whether strictness forbids a line; if so, say why."""
         objection = self._strictness and self._strictness.objection(side, line, message)
         if not objection:
             return False
         if objection.answer:
             self.step.to(side).append(objection.answer)
-        self.step.complaints.append(objection.complaint)
+        self.step.reports.append(objection.complaint)
         return True
 
     def answer_for_agent(self, asked: OpenRequest, outcome: dict[str, Any]) -> None:
@@ -86,39 +85,39 @@ class Desk:
                 return
         self.tell(answer)
 
-    def tell_title(self, live: Live) -> None:
+    def tell_title(self, live: LiveSession) -> None:
         """Tell the client a title that it does not know yet."""
         if live.new_title is None:
             return
         live.title, live.new_title = live.new_title, None
         update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": live.title}
-        line = as_line(live.id, update)
+        line = update_line(live.id, update)
         self.recording.news(live.id, line)
         self.tell(line)
 
-    def cut_off(self, live: Live, ended: AgentEnded) -> None:
+    def cut_off(self, live: LiveSession, ended: AgentExit) -> None:
         """End a turn whose prompt a version 2 agent has taken, and whose end it did not live to."""
         self._end_for_agent(live, {"error": ended.error(methods.PROMPT)})
 
-    def call_off(self, live: Live) -> None:
+    def call_off(self, live: LiveSession) -> None:
         """End a turn that a version 2 agent was asked to cancel, and did not."""
         self._end_for_agent(live, {"result": {"stopReason": "cancelled"}})
 
-    def _end_for_agent(self, live: Live, outcome: dict[str, Any]) -> None:
+    def _end_for_agent(self, live: LiveSession, outcome: dict[str, Any]) -> None:
         live.is_working, live.awaiting = False, 0
         self.recording.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
         if self.conn.is_translating:
             self.end_turn(live.id, outcome)
         else:
             state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
-            self.tell(as_line(live.id, state))
+            self.tell(update_line(live.id, state))
 
     def end_turn(self, session_id: str, outcome: dict[str, Any]) -> None:
         """Tell a client of the other version how a turn has ended, as it expects to be told."""
         live = self.conn.sessions.get(session_id)
         if self.conn.client_protocol > 1:
             state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
-            self.tell(as_line(session_id, state))
+            self.tell(update_line(session_id, state))
         elif live is not None and live.open_prompt is not None:
             live.is_working, live.awaiting = False, 0
             told = {name: outcome[name] for name in ("result", "error") if name in outcome}
@@ -126,7 +125,7 @@ class Desk:
             live.open_prompt = None
             self.tell(encode(answer))
 
-    def answer_all_for_agent(self, ended: AgentEnded) -> None:
+    def answer_all_for_agent(self, ended: AgentExit) -> None:
         """Answer what an agent that has ended has left open."""
         for asked in self.conn.requests.settle(Side.CLIENT):
             self.answer_for_agent(asked, {"error": ended.error(asked.method)})

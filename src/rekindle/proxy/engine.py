@@ -17,38 +17,37 @@ from rekindle.acp.jsonrpc import (
     response,
 )
 from rekindle.model import Side
-from rekindle.proxy.agent_exit import AgentEnded
-from rekindle.proxy.agent_messages import CANCELLED, FromAgent
-from rekindle.proxy.client_messages import FromClient
-from rekindle.proxy.connection_state import Settings
+from rekindle.proxy.agent_messages import CANCELLED, AgentMessages
+from rekindle.proxy.client_messages import ClientMessages
+from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.context import Desk
 from rekindle.proxy.flow import (
-    Cancel,
-    Deed,
-    Deliver,
-    DropQueued,
-    EndTurn,
-    LetGo,
+    Action,
+    AnswerOpenPrompts,
+    CancelTurn,
+    DropQueuedPrompts,
+    FlushHeld,
+    ForwardToAgent,
+    Query,
+    RecordChanges,
+    RecordUndelivered,
     Refusal,
-    Tell,
-    ToRunner,
-    Unheard,
-    Write,
+    SendToClient,
 )
-from rekindle.proxy.flow_scheduler import Conductor, Outcome, Running
+from rekindle.proxy.flow_scheduler import FlowOutcome, FlowScheduler, RunningFlow
+from rekindle.proxy.handlers.cursor import send_position
 from rekindle.proxy.handlers.open import is_at_work
-from rekindle.proxy.step import Complaint, Posed, Step
-from rekindle.transcript.replay_cursor import tell_position
+from rekindle.proxy.step import AgentExit, PendingQuery, Step, UserReport
 
 
-class Relay:
+class Engine:
     """Decides what becomes of each line. One instance per connection."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: EngineSettings) -> None:
         self._desk = Desk(settings)
-        self._conductor = Conductor(self)
-        self._client = FromClient(self._desk, self._conductor)
-        self._agent = FromAgent(self._desk, self._conductor)
+        self._conductor = FlowScheduler(self)
+        self._client = ClientMessages(self._desk, self._conductor)
+        self._agent = AgentMessages(self._desk, self._conductor)
 
     # -- what happens -------------------------------------------------------------------
 
@@ -92,7 +91,7 @@ class Relay:
         agent = self._desk.conn.agent
         agent.is_dying = agent.is_running and self.can_go_on
 
-    def agent_ended(self, ended: AgentEnded, at_us: int) -> Step:
+    def agent_ended(self, ended: AgentExit, at_us: int) -> Step:
         """Answer every request that the agent left open."""
         self._begin(at_us)
         conn = self._desk.conn
@@ -153,7 +152,7 @@ class Relay:
     def _turn_ended(self, session_id: str) -> None:
         self._conductor.turn_ended()
         if self._desk.conn.client_wants_seq and not self.has_turn(session_id):
-            self._conductor.start(tell_position(session_id), Raw(b"null"), None)
+            self._conductor.start(send_position(session_id), Raw(b"null"), None)
 
     # -- for the flows ------------------------------------------------------------------
 
@@ -183,42 +182,42 @@ class Relay:
         """Send a line to the agent."""
         self._desk.send(line)
 
-    def pose(self, number: int, question: ToRunner) -> None:
+    def pose(self, number: int, question: Query) -> None:
         """Have a question answered by the runner."""
-        self._desk.step.questions.append(Posed(number, question))
+        self._desk.step.queries.append(PendingQuery(number, question))
 
-    def do(self, deed: Deed) -> None:
+    def do(self, deed: Action) -> None:
         """Do what a flow asks for."""
         match deed:
-            case Tell():
+            case SendToClient():
                 self._desk.step.to_client += deed.lines
-            case Deliver():
+            case ForwardToAgent():
                 self._client.deliver(deed.line, deed.preface, is_ours=deed.is_ours)
-            case Unheard():
+            case RecordUndelivered():
                 self._desk.recording.unheard(deed.session_id, deed.line, deed.answer)
-            case Write():
+            case RecordChanges():
                 self._desk.recording.finish()
                 self._desk.step.changes += deed.changes
                 self._desk.recording.learn_of(deed.changes)
                 self._desk.step.sync = True
-            case Cancel():
+            case CancelTurn():
                 self._cancel(deed.session_id)
-            case EndTurn():
+            case AnswerOpenPrompts():
                 self._end_turn(deed.session_id)
-            case LetGo():
+            case FlushHeld():
                 for line in self._desk.conn.sessions.take_held_of(deed.session_id):
                     self._from_agent(line)
-            case DropQueued():
+            case DropQueuedPrompts():
                 self._client.drop_queued(deed.session_id)
             case _:  # pragma: no cover - there is no other
                 assert_never(deed)
 
     def complain(self, fault: Exception) -> None:
         """Tell the user of a fault of ours."""
-        what = Complaint("a fault in Rekindle, please report it", repr(fault))
-        self._desk.step.complaints.append(what)
+        what = UserReport("a fault in Rekindle, please report it", repr(fault))
+        self._desk.step.reports.append(what)
 
-    def finished(self, running: Running, outcome: Outcome) -> None:
+    def finished(self, running: RunningFlow, outcome: FlowOutcome) -> None:
         """Answer the client, and do what had to wait for it."""
         match outcome.result:
             case Refusal() as it:

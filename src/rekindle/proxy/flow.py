@@ -13,22 +13,22 @@ from msgspec import Struct
 from rekindle.model import Change, Page
 
 
-class Ask(Struct, frozen=True):
+class CallAgent(Struct, frozen=True):
     """Ask the agent. Answered with a Reply; without one in `patience_us`, with a silent one."""
 
     method: str
     params: dict[str, Any]
-    patience_us: int | None = None
+    timeout_us: int | None = None
 
 
-class Pass(Struct, frozen=True):
+class ForwardRequest(Struct, frozen=True):
     """Hand a request of the client's on to the agent. Answered with a Reply."""
 
     method: str
     line: bytes
 
 
-class Reply(Struct, frozen=True):
+class AgentReply(Struct, frozen=True):
     """What the agent answered; neither result nor error when it kept silent."""
 
     result: object = None
@@ -43,44 +43,44 @@ class Reply(Struct, frozen=True):
         return self.error is None and not self.is_silent
 
 
-class Find(Struct, frozen=True):
+class GetSession(Struct, frozen=True):
     """Ask the store for a session. Answered with a Session, or None."""
 
     session_id: str
 
 
-class Pick(Struct, frozen=True):
+class ListSessions(Struct, frozen=True):
     """Ask the store for a page of sessions. Answered with a list."""
 
     page: Page
 
 
-class Known(Struct, frozen=True):
+class LookupIds(Struct, frozen=True):
     """Ask which of these ids the store knows, as a session's own or the agent's: a set."""
 
     session_ids: tuple[str, ...]
 
 
-class Recall(Struct, frozen=True):
+class LoadTranscript(Struct, frozen=True):
     """Ask the store for what was said in a session. Answered with a Transcript."""
 
     session_id: str
 
 
-class Claim(Struct, frozen=True):
+class AcquireLease(Struct, frozen=True):
     """Ask to drive a session. Answered with Claimed."""
 
     session_id: str
     may_take_over: bool = False
 
 
-class Release(Struct, frozen=True):
+class ReleaseLease(Struct, frozen=True):
     """Drive a session no longer. Answered with None."""
 
     session_id: str
 
 
-class Erase(Struct, frozen=True):
+class EraseSession(Struct, frozen=True):
     """Remove a session's record for good. Answered with None."""
 
     session_id: str
@@ -97,13 +97,13 @@ class StartAgent(Struct, frozen=True):
     """Start the agent anew. Answered with None, or the words that say why it did not start."""
 
 
-class Tell(Struct, frozen=True):
+class SendToClient(Struct, frozen=True):
     """Send lines to the client. Answered with None."""
 
     lines: Iterable[bytes]
 
 
-class Deliver(Struct, frozen=True):
+class ForwardToAgent(Struct, frozen=True):
     """Let a line of the client's go its usual way. Answered with None.
 
     A prompt may get a preface: a block for the agent, before the user's own.
@@ -115,7 +115,7 @@ class Deliver(Struct, frozen=True):
     """Whether we have answered it, and the agent's answer is for us."""
 
 
-class Unheard(Struct, frozen=True):
+class RecordUndelivered(Struct, frozen=True):
     """Keep a prompt that no agent lived to be given, and its answer. Answered with None."""
 
     session_id: str
@@ -123,41 +123,41 @@ class Unheard(Struct, frozen=True):
     answer: bytes
 
 
-class Cancel(Struct, frozen=True):
+class CancelTurn(Struct, frozen=True):
     """Cancel the turn of a session, as the client would. Answered with None."""
 
     session_id: str
 
 
-class DropQueued(Struct, frozen=True):
+class DropQueuedPrompts(Struct, frozen=True):
     """Refuse the prompts that waited for a turn's end. Answered with None."""
 
     session_id: str
 
 
-class LetGo(Struct, frozen=True):
+class FlushHeld(Struct, frozen=True):
     """Tell what was held back of a session while it was restored. Answered with None."""
 
     session_id: str
 
 
-class EndTurn(Struct, frozen=True):
+class AnswerOpenPrompts(Struct, frozen=True):
     """Answer the open prompts of a session in the agent's place. Answered with None."""
 
     session_id: str
 
 
-class Write(Struct, frozen=True):
+class RecordChanges(Struct, frozen=True):
     """Record changes. Answered with None."""
 
     changes: list[Change]
 
 
-class TurnEnd(Struct, frozen=True):
+class WaitForTurnEnd(Struct, frozen=True):
     """Wait until a session has no turn running. Answered with None, in `patience_us` at most."""
 
     session_id: str
-    patience_us: int
+    timeout_us: int
 
 
 class Pause(Struct, frozen=True):
@@ -166,18 +166,37 @@ class Pause(Struct, frozen=True):
     us: int
 
 
-ToRunner = Find | Pick | Known | Recall | Claim | Release | Erase | SameFolder | StartAgent
+Query = (
+    GetSession
+    | ListSessions
+    | LookupIds
+    | LoadTranscript
+    | AcquireLease
+    | ReleaseLease
+    | EraseSession
+    | SameFolder
+    | StartAgent
+)
 """What the runner answers."""
 
-Deed = Tell | Deliver | Unheard | Cancel | DropQueued | EndTurn | LetGo | Write
+Action = (
+    SendToClient
+    | ForwardToAgent
+    | RecordUndelivered
+    | CancelTurn
+    | DropQueuedPrompts
+    | AnswerOpenPrompts
+    | FlushHeld
+    | RecordChanges
+)
 """What is done at once."""
 
-Question = Ask | Pass | TurnEnd | Pause | ToRunner | Deed
+FlowEffect = CallAgent | ForwardRequest | WaitForTurnEnd | Pause | Query | Action
 
-Flow = Generator[Question, Any, dict[str, Any] | bytes | None]
+Flow = Generator[FlowEffect, Any, dict[str, Any] | bytes | None]
 """Returns the result, or the whole answer as one line; None when the agent will answer."""
 
-Part = Generator[Question, Any, Any]
+SubFlow = Generator[FlowEffect, Any, Any]
 """A part of a flow, which returns what the rest of it needs."""
 
 
@@ -191,7 +210,7 @@ class Refusal(Exception):
         self.data = data
 
 
-class Failure(Struct, frozen=True):
+class QueryFailed(Struct, frozen=True):
     """The runner's answer when it could not find one out."""
 
-    words: str
+    reason: str

@@ -5,45 +5,38 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
-from rekindle.acp.jsonrpc import (
-    INTERNAL_ERROR,
-    Message,
-    decode,
-    encode,
-    request,
-    request_key,
-    table,
-)
+from rekindle.acp.jsonrpc import INTERNAL_ERROR, Envelope, request, request_key
+from rekindle.jsonvalue import as_object, decode, encode
 from rekindle.proxy.flow import (
-    Ask,
-    Cancel,
-    Deed,
-    Deliver,
-    DropQueued,
-    EndTurn,
-    Failure,
+    Action,
+    AgentReply,
+    AnswerOpenPrompts,
+    CallAgent,
+    CancelTurn,
+    DropQueuedPrompts,
     Flow,
-    LetGo,
-    Pass,
+    FlowEffect,
+    FlushHeld,
+    ForwardRequest,
+    ForwardToAgent,
     Pause,
-    Question,
+    Query,
+    QueryFailed,
+    RecordChanges,
+    RecordUndelivered,
     Refusal,
-    Reply,
-    Tell,
-    ToRunner,
-    TurnEnd,
-    Unheard,
-    Write,
+    SendToClient,
+    WaitForTurnEnd,
 )
 
 
-class Outcome(Struct, frozen=True):
+class FlowOutcome(Struct, frozen=True):
     """How a flow ended: with a result, a whole line, a refusal, or nothing for the client."""
 
     result: dict[str, Any] | bytes | Refusal | None
 
 
-class Running(Struct):
+class RunningFlow(Struct):
     """A flow under way."""
 
     number: int
@@ -51,11 +44,11 @@ class Running(Struct):
     request_id: Raw
     """The client's, to be answered in the end."""
     session_id: str | None
-    awaits: Question | None = None
+    awaits: FlowEffect | None = None
     until_us: int | None = None
 
 
-class Host(Protocol):
+class FlowHost(Protocol):
     """What can be done at once, and what a flow's end means."""
 
     @property
@@ -80,11 +73,11 @@ class Host(Protocol):
         """Send a line to the agent."""
         ...
 
-    def pose(self, number: int, question: ToRunner) -> None:
+    def pose(self, number: int, question: Query) -> None:
         """Have a question answered by the runner."""
         ...
 
-    def do(self, deed: Deed) -> None:
+    def do(self, deed: Action) -> None:
         """Do what is done at once."""
         ...
 
@@ -92,18 +85,18 @@ class Host(Protocol):
         """Tell the user of a fault of ours."""
         ...
 
-    def finished(self, running: Running, outcome: Outcome) -> None:
+    def finished(self, running: RunningFlow, outcome: FlowOutcome) -> None:
         """Take what a flow has come to."""
         ...
 
 
-class Conductor:
+class FlowScheduler:
     """The flows of one connection."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: FlowHost) -> None:
         self._host = host
-        self._running: dict[int, Running] = {}
-        self._asked: dict[Hashable, Running] = {}
+        self._running: dict[int, RunningFlow] = {}
+        self._asked: dict[Hashable, RunningFlow] = {}
         self._given_up: set[Hashable] = set()
         self._flows_started = 0
         self._questions_asked = 0
@@ -128,19 +121,19 @@ class Conductor:
     def start(self, flow: Flow, request_id: Raw, session_id: str | None) -> None:
         """Start a flow that answers a request."""
         self._flows_started += 1
-        running = Running(self._flows_started, flow, request_id, session_id)
+        running = RunningFlow(self._flows_started, flow, request_id, session_id)
         self._running[running.number] = running
         self._advance(running, None)
 
     def answered(self, number: int, answer: object) -> None:
         """Take an answer of the runner's."""
         running = self._running[number]
-        if isinstance(answer, Failure):
-            self._advance(running, Refusal(INTERNAL_ERROR, answer.words))
+        if isinstance(answer, QueryFailed):
+            self._advance(running, Refusal(INTERNAL_ERROR, answer.reason))
         else:
             self._advance(running, answer)
 
-    def replied(self, message: Message, line: bytes) -> bool:
+    def replied(self, message: Envelope, line: bytes) -> bool:
         """Take an answer of the agent's, if a flow has asked or had; tell whether one has."""
         key = request_key(message.id) if message.id is not UNSET else None
         running = self._asked.pop(key, None)
@@ -148,14 +141,14 @@ class Conductor:
             is_too_late = key in self._given_up
             self._given_up.discard(key)
             return is_too_late
-        if message.error is UNSET or not message.is_refusal:
+        if message.error is UNSET or not message.is_error:
             result = decode(message.result) if message.result is not UNSET else None
-            self._advance(running, Reply(result=result, line=line))
+            self._advance(running, AgentReply(result=result, line=line))
         else:
-            self._advance(running, Reply(error=table(decode(message.error)), line=line))
+            self._advance(running, AgentReply(error=as_object(decode(message.error)), line=line))
         return True
 
-    def expects(self, message: Message) -> bool:
+    def expects(self, message: Envelope) -> bool:
         """Tell whether this answer of the agent's is to a flow."""
         return message.id is not UNSET and request_key(message.id) in self._asked
 
@@ -163,7 +156,7 @@ class Conductor:
         """Let those go on that wait for the end of a turn."""
         for running in list(self._running.values()):
             awaited = running.awaits
-            if isinstance(awaited, TurnEnd) and not self._host.has_turn(awaited.session_id):
+            if isinstance(awaited, WaitForTurnEnd) and not self._host.has_turn(awaited.session_id):
                 self._advance(running, None)
 
     def agent_ended(self) -> None:
@@ -173,8 +166,8 @@ class Conductor:
         self._given_up.clear()
         for running in asked:
             question = running.awaits
-            method = question.method if isinstance(question, Ask | Pass) else ""
-            self._advance(running, Reply(error=self._host.agent_error(method)))
+            method = question.method if isinstance(question, CallAgent | ForwardRequest) else ""
+            self._advance(running, AgentReply(error=self._host.agent_error(method)))
         self.turn_ended()
 
     def tick(self) -> None:
@@ -182,16 +175,16 @@ class Conductor:
         now = self._host.at_us
         for running in list(self._running.values()):
             if running.until_us is not None and running.until_us <= now:
-                is_ask = isinstance(running.awaits, Ask)
+                is_ask = isinstance(running.awaits, CallAgent)
                 self._give_up(running)
-                self._advance(running, Reply(is_silent=True) if is_ask else None)
+                self._advance(running, AgentReply(is_silent=True) if is_ask else None)
 
-    def _give_up(self, running: Running) -> None:
+    def _give_up(self, running: RunningFlow) -> None:
         for key in [key for key, it in self._asked.items() if it is running]:
             del self._asked[key]
             self._given_up.add(key)
 
-    def _advance(self, running: Running, answer: object) -> None:
+    def _advance(self, running: RunningFlow, answer: object) -> None:
         while True:
             running.awaits = running.until_us = None
             try:
@@ -200,10 +193,10 @@ class Conductor:
                 else:
                     question = running.flow.send(answer)
             except StopIteration as done:
-                self._finish(running, Outcome(done.value))
+                self._finish(running, FlowOutcome(done.value))
                 return
             except Refusal as refusal:
-                self._finish(running, Outcome(refusal))
+                self._finish(running, FlowOutcome(refusal))
                 return
             except Exception as fault:  # noqa: BLE001 - the client still gets an answer
                 self._fail(running, fault)
@@ -218,39 +211,39 @@ class Conductor:
             if not is_known:
                 return
 
-    def _fail(self, running: Running, fault: Exception) -> None:
+    def _fail(self, running: RunningFlow, fault: Exception) -> None:
         self._host.complain(fault)
         words = "a fault in Rekindle: its log tells more"
-        self._finish(running, Outcome(Refusal(INTERNAL_ERROR, words)))
+        self._finish(running, FlowOutcome(Refusal(INTERNAL_ERROR, words)))
 
-    def _finish(self, running: Running, outcome: Outcome) -> None:
+    def _finish(self, running: RunningFlow, outcome: FlowOutcome) -> None:
         del self._running[running.number]
         self._host.finished(running, outcome)
 
-    def _answer(self, running: Running, question: Question) -> tuple[bool, object]:
+    def _answer(self, running: RunningFlow, question: FlowEffect) -> tuple[bool, object]:
         """Return whether the answer is known already, and the answer."""
         match question:
-            case Ask() | Pass():
+            case CallAgent() | ForwardRequest():
                 error = self._host.agent_error(question.method)
                 if error is not None:
-                    return True, Reply(error=error)
+                    return True, AgentReply(error=error)
                 self._send(running, question)
                 return False, None
             case Pause():
                 running.until_us = self._host.at_us + question.us
                 return False, None
-            case TurnEnd():
-                running.until_us = self._host.at_us + question.patience_us
+            case WaitForTurnEnd():
+                running.until_us = self._host.at_us + question.timeout_us
                 return not self._host.has_turn(question.session_id), None
             case (
-                Tell()
-                | Deliver()
-                | Unheard()
-                | Cancel()
-                | DropQueued()
-                | EndTurn()
-                | LetGo()
-                | Write()
+                SendToClient()
+                | ForwardToAgent()
+                | RecordUndelivered()
+                | CancelTurn()
+                | DropQueuedPrompts()
+                | AnswerOpenPrompts()
+                | FlushHeld()
+                | RecordChanges()
             ):
                 self._host.do(question)
                 return True, None
@@ -258,13 +251,13 @@ class Conductor:
                 self._host.pose(running.number, question)
                 return False, None
 
-    def _send(self, running: Running, question: Ask | Pass) -> None:
-        if isinstance(question, Pass):
+    def _send(self, running: RunningFlow, question: CallAgent | ForwardRequest) -> None:
+        if isinstance(question, ForwardRequest):
             self._asked[request_key(running.request_id)] = running
             self._host.send_to_agent(question.line)
             return
-        if question.patience_us is not None:
-            running.until_us = self._host.at_us + question.patience_us
+        if question.timeout_us is not None:
+            running.until_us = self._host.at_us + question.timeout_us
         self._questions_asked += 1
         own_id = f"rekindle-{self._host.token}{self._questions_asked}"
         self._asked[request_key(Raw(encode(own_id)))] = running

@@ -16,20 +16,21 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import Message, decode, encode, members, rows, table, text
-from rekindle.acp.prompt_echo import Echo
+from rekindle.acp.jsonrpc import Envelope
+from rekindle.acp.prompt_echo import PromptEcho
+from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_object, encode
 from rekindle.model import (
     Change,
+    Counted,
+    EntryBatch,
     Kind,
     Opened,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
-from rekindle.proxy.chunk_fast_path import Streak
-from rekindle.proxy.connection_state import Connection
+from rekindle.proxy.chunk_fast_path import ChunkFastPath
+from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.open_requests import OpenRequest
 from rekindle.proxy.step import Step
 from rekindle.transcript.titles import title_from_prompt
@@ -38,12 +39,12 @@ from rekindle.transcript.titles import title_from_prompt
 _REQUESTS = {
     methods.PROMPT: Kind.PROMPT,
     methods.REQUEST_PERMISSION: Kind.PERMISSION,
-    **dict.fromkeys(methods.CONFIGURING, Kind.CONFIG),
+    **dict.fromkeys(methods.SETS_CONFIG, Kind.CONFIG),
 }
 _RESPONSES = {
     methods.PROMPT: Kind.ANSWER,
     methods.REQUEST_PERMISSION: Kind.OUTCOME,
-    **dict.fromkeys(methods.CONFIGURING, Kind.CONFIGURED),
+    **dict.fromkeys(methods.SETS_CONFIG, Kind.CONFIGURED),
 }
 
 _MOST_ECHOES = 4
@@ -60,7 +61,7 @@ _LONGEST_BEGINNING = 2000
 class _Heard(Struct):
     """What has to be remembered of a session to understand what follows."""
 
-    echoes: list[Echo] = []
+    echoes: list[PromptEcho] = []
     """What the agent may say back: the prompt, and the same with what was handed over before."""
     prompt_id: str | None = None
     """The id that a version 2 agent has given to the last prompt."""
@@ -89,8 +90,8 @@ class _OpenStretch(Struct):
     def takes(self, session_id: str, side: Side, kind: Kind) -> bool:
         return self.session_id == session_id and self.side is side and self.kind is kind
 
-    def close(self, at_us: int, protocol: int) -> Stretch:
-        return Stretch(
+    def close(self, at_us: int, protocol: int) -> EntryBatch:
+        return EntryBatch(
             session_id=self.session_id,
             side=self.side,
             kind=self.kind,
@@ -101,10 +102,10 @@ class _OpenStretch(Struct):
         )
 
 
-class Recording:
+class Journal:
     """Turns what passes by into changes to the store. One instance per connection."""
 
-    def __init__(self, conn: Connection) -> None:
+    def __init__(self, conn: ConnectionState) -> None:
         self._conn = conn
         self._agent = conn.agent
         self._requests = conn.requests
@@ -113,7 +114,7 @@ class Recording:
         self._step = Step()
         self._at_us = 0
         self._open: _OpenStretch | None = None
-        self._streak: Streak | None = None
+        self._streak: ChunkFastPath | None = None
         self._streak_session = ""
         self._listener: Callable[[bytes], bool] | None = None
 
@@ -153,7 +154,10 @@ class Recording:
         return streak.as_seen(lines)
 
     def go_on_as(
-        self, streak: Streak | None, session_id: str, listener: Callable[[bytes], bool] | None
+        self,
+        streak: ChunkFastPath | None,
+        session_id: str,
+        listener: Callable[[bytes], bool] | None,
     ) -> None:
         """Let more of the same go this way; `listener` is told of the lines that do.
 
@@ -186,7 +190,7 @@ class Recording:
         elif kind in methods.TOOL_CALL_KINDS and b'"terminal"' in line:
             self._meet_terminals(live, line)
         elif kind and kind not in methods.STATE_KINDS:
-            self.go_on_as(Streak.after(line, session_id, kind, as_said), session_id, None)
+            self.go_on_as(ChunkFastPath.after(line, session_id, kind, as_said), session_id, None)
         self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
         return True
 
@@ -204,7 +208,7 @@ class Recording:
         """Tell whether a version 2 agent tells the prompt, in whatever words."""
         if self._agent.own.protocol == 1:
             return False
-        message_id = text(_update_in(line).get("messageId"))
+        message_id = as_str(_update_in(line).get("messageId"))
         is_first = live.awaits_prompt and kind == "user_message"
         return is_first or (message_id is not None and message_id == live.prompt_id)
 
@@ -221,7 +225,7 @@ class Recording:
         """See a request; `asked_as` is its id where the side that asks has another."""
         params: dict[str, Any] = {}
         if method == methods.TERMINAL_OUTPUT:
-            params = table((members(line) or {}).get("params"))
+            params = as_object((decode_object(line) or {}).get("params"))
         elif session_id is not None:
             kind = _REQUESTS.get(method)
             if kind is Kind.PROMPT:
@@ -242,7 +246,7 @@ class Recording:
     ) -> None:
         """See what the agent is told of the session, before the blocks of the last prompt."""
         live = self._live(session_id)
-        live.echoes.append(Echo([block, *blocks]))
+        live.echoes.append(PromptEcho([block, *blocks]))
         live.hides_echo = True
         kind = Kind.HANDOVER if is_handover else Kind.REMINDER
         self._keep(session_id, Side.AGENT, kind, encode(block))
@@ -259,7 +263,7 @@ class Recording:
         self._keep(session_id, side, kind, line)
 
     def response(
-        self, side: Side, request_id: Raw, message: Message, line: bytes
+        self, side: Side, request_id: Raw, message: Envelope, line: bytes
     ) -> OpenRequest | None:
         """See an answer; return what was asked."""
         asked = self._requests.answer(side, request_id)
@@ -311,7 +315,9 @@ class Recording:
             live.echoes, live.hides_echo, live.is_in_turn = [], False, False
         else:
             # From version 2 on a prompt is answered at once, and its echo may follow.
-            live.prompt_id = text(table((members(line) or {}).get("result")).get("messageId"))
+            live.prompt_id = as_str(
+                as_object((decode_object(line) or {}).get("result")).get("messageId")
+            )
             live.awaits_prompt = False
 
     # -- what it means ------------------------------------------------------------------
@@ -321,14 +327,14 @@ class Recording:
         blocks = _blocks_in(line)
         # Version 2 lets several prompts wait, each of which is said back when its turn comes.
         waiting = live.echoes[-_MOST_ECHOES:] if self._agent.own.protocol > 1 else []
-        live.echoes = [*waiting, Echo(blocks)]
+        live.echoes = [*waiting, PromptEcho(blocks)]
         live.hides_echo, live.is_in_turn = False, True
         live.prompt_id, live.awaits_prompt = None, self._agent.own.protocol > 1
         live.last_kind = "user_message"
         self._keep_prompt(session_id, line, blocks)
 
     def _keep_prompt(self, session_id: str, line: bytes, blocks: list[Any]) -> None:
-        self._change(Tallied(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
+        self._change(Counted(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
@@ -343,23 +349,23 @@ class Recording:
         if is_news and (by_user or kind in methods.AGENT_MESSAGE_KINDS):
             turns = int(by_user and not live.is_in_turn)
             at_us = self._at_us
-            self._change(Tallied(session_id=session_id, at_us=at_us, turns=turns, messages=1))
+            self._change(Counted(session_id=session_id, at_us=at_us, turns=turns, messages=1))
 
     def _meet_terminals(self, live: _Heard, line: bytes) -> None:
-        for part in map(table, rows(_update_in(line).get("content"))):
-            terminal_id = text(part.get("terminalId"))
+        for part in map(as_object, as_array(_update_in(line).get("content"))):
+            terminal_id = as_str(part.get("terminalId"))
             if terminal_id is not None:
                 live.terminals.setdefault(terminal_id, (0, None))
 
-    def _terminal_output(self, asked: OpenRequest, message: Message) -> None:
+    def _terminal_output(self, asked: OpenRequest, message: Envelope) -> None:
         """Keep what a terminal shows, if a tool call shows the terminal.
 
         Agents ask for the whole of it again and again, so it is kept when it is news enough:
         at first, when it has doubled, when the command has ended, and at the turn's end.
         """
-        terminal_id = text(asked.params.get("terminalId"))
-        result = table(decode(message.result)) if message.result is not UNSET else {}
-        output = text(result.get("output"))
+        terminal_id = as_str(asked.params.get("terminalId"))
+        result = as_object(decode(message.result)) if message.result is not UNSET else {}
+        output = as_str(result.get("output"))
         if asked.session_id is None or terminal_id is None or output is None:
             return
         live = self._live(asked.session_id)
@@ -380,14 +386,14 @@ class Recording:
     def _name_after(self, session_id: str, line: bytes) -> None:
         """Name a session that the agent tells of after the first words in it."""
         content = _update_in(line).get("content")
-        title = title_from_prompt(rows(content) or [content])
+        title = title_from_prompt(as_array(content) or [content])
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
 
     def _retitle(self, session_id: str, line: bytes) -> None:
         update = _update_in(line)
         if "title" in update:
-            self._title(session_id, TitleSource.AGENT, text(update["title"]))
+            self._title(session_id, TitleSource.AGENT, as_str(update["title"]))
 
     # -- keeping ------------------------------------------------------------------------
 
@@ -419,7 +425,7 @@ class Recording:
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
         self._change(Titled(session_id=session_id, at_us=self._at_us, source=source, title=title))
 
-    def _change(self, change: Opened | Titled | Tallied) -> None:
+    def _change(self, change: Opened | Titled | Counted) -> None:
         self.finish()
         self._step.changes.append(change)
 
@@ -434,12 +440,12 @@ class Recording:
 
 
 def _blocks_in(line: bytes) -> list[Any]:
-    return rows(table((members(line) or {}).get("params")).get("prompt"))
+    return as_array(as_object((decode_object(line) or {}).get("params")).get("prompt"))
 
 
 def _update_in(line: bytes) -> dict[str, Any]:
-    return table(table((members(line) or {}).get("params")).get("update"))
+    return as_object(as_object((decode_object(line) or {}).get("params")).get("update"))
 
 
-def _is_echo(echoes: list[Echo], line: bytes) -> bool:
-    return any(echo.takes(_update_in(line).get("content")) for echo in echoes)
+def _is_echo(echoes: list[PromptEcho], line: bytes) -> bool:
+    return any(echo.consume(_update_in(line).get("content")) for echo in echoes)

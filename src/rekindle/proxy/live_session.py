@@ -7,24 +7,24 @@ from msgspec import Struct, field
 
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2
-from rekindle.model import NOBODY
+from rekindle.model import UNKNOWN_TO_AGENT
 
 # More than any agent has to say of a session before it says what that is called.
 MOST_HELD = 16 * 1024 * 1024
 
 
-class Hearing(StrEnum):
+class UpdatePolicy(StrEnum):
     """What becomes of what the agent says of a session."""
 
-    LIVE = "live"
+    FORWARD = "live"
     """It is recorded and passed on."""
-    SWALLOW = "swallow"
+    DISCARD = "swallow"
     """It is history that we have: neither."""
-    LEARN = "learn"
+    RECORD_ONLY = "learn"
     """It is history that we do not have and the client did not ask for: only recorded."""
 
 
-class Told(Struct):
+class ReplayStats(Struct):
     """What the agent has told of a session's history, since it was asked to."""
 
     lines: int = 0
@@ -40,14 +40,14 @@ class Told(Struct):
         self.last_kind = kind
 
 
-class Live(Struct):
+class LiveSession(Struct):
     """What has to be remembered of a session while it is in use."""
 
     id: str
     """The client's name for it, which never changes."""
     agent_id: str
-    hearing: Hearing = Hearing.LIVE
-    told: Told = field(default_factory=Told)
+    hearing: UpdatePolicy = UpdatePolicy.FORWARD
+    told: ReplayStats = field(default_factory=ReplayStats)
     is_restoring: bool = False
     held: list[bytes] = []
     """What the agent said before the client could know the session, or of its state meanwhile."""
@@ -101,12 +101,12 @@ class Live(Struct):
         self.is_handing_over = self.is_reminding = False
 
 
-class Sessions:
+class LiveSessions:
     """Finds a session by either side's id."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Live] = {}
-        self._by_agent_id: dict[str, Live] = {}
+        self._by_id: dict[str, LiveSession] = {}
+        self._by_agent_id: dict[str, LiveSession] = {}
         self._early: dict[str, list[bytes]] = {}
         self._early_size = 0
         self._abandoned: set[str] = set()
@@ -116,28 +116,28 @@ class Sessions:
         """Whether any session is in use."""
         return bool(self._by_id)
 
-    def get(self, session_id: str | None) -> Live | None:
+    def get(self, session_id: str | None) -> LiveSession | None:
         """Return the session that the client calls so."""
         return self._by_id.get(session_id) if session_id is not None else None
 
-    def open(self, session_id: str | None) -> Live | None:
+    def open(self, session_id: str | None) -> LiveSession | None:
         """Return it only if the client may use it."""
         live = self.get(session_id)
         return None if live is None or live.is_closed else live
 
-    def of_agent(self, agent_id: str | None) -> Live | None:
+    def of_agent(self, agent_id: str | None) -> LiveSession | None:
         """Return the session that the agent calls so."""
         return self._by_agent_id.get(agent_id) if agent_id is not None else None
 
-    def bind(self, session_id: str, agent_id: str) -> Live:
+    def bind(self, session_id: str, agent_id: str) -> LiveSession:
         """Make the two ids mean one session."""
         live = self._by_id.get(session_id)
         if live is None:
-            live = self._by_id[session_id] = Live(id=session_id, agent_id=agent_id)
+            live = self._by_id[session_id] = LiveSession(id=session_id, agent_id=agent_id)
         if self._by_agent_id.get(live.agent_id) is live:
             del self._by_agent_id[live.agent_id]
         live.agent_id = agent_id
-        if agent_id != NOBODY:
+        if agent_id != UNKNOWN_TO_AGENT:
             self._by_agent_id[agent_id] = live
             self._abandoned.discard(agent_id)
         early = self._early.pop(agent_id, [])
@@ -177,7 +177,7 @@ class Sessions:
         self._early.setdefault(agent_id, []).append(line)
         return True
 
-    def at_work(self) -> list[Live]:
+    def at_work(self) -> list[LiveSession]:
         """Return the sessions on which a version 2 agent is at work."""
         return [live for live in self._by_id.values() if live.is_working]
 
@@ -187,11 +187,11 @@ class Sessions:
         held, live.held = live.held, []
         return held
 
-    def with_queued(self) -> list[Live]:
+    def with_queued(self) -> list[LiveSession]:
         """Return the sessions in which prompts wait."""
         return [live for live in self._by_id.values() if live.queued and not live.is_closed]
 
-    def with_open_prompt(self, request_id: bytes) -> Live | None:
+    def with_open_prompt(self, request_id: bytes) -> LiveSession | None:
         """Return the session in which a version 1 client's prompt of this id is being answered."""
         found = (live for live in self._by_id.values() if live.open_prompt == request_id)
         return next(found, None)

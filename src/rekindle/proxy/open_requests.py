@@ -67,7 +67,7 @@ class OpenRequests:
     def is_asked(self, session_id: str | None) -> bool:
         """Tell whether the agent still waits for the user."""
         return any(
-            asked.method in methods.ASKING and asked.session_id == session_id
+            asked.method in methods.ASKS_USER and asked.session_id == session_id
             for asked in self._open[Side.AGENT].values()
         )
 

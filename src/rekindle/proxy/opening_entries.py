@@ -2,20 +2,22 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import encode, rows, table, text
-from rekindle.model import Change, Entry, Kind, Opened, Side, Stretch
-from rekindle.proxy.connection_state import Connection
-from rekindle.proxy.live_session import Live
+from rekindle.jsonvalue import as_array, as_object, as_str, encode
+from rekindle.model import Change, Entry, EntryBatch, Kind, Opened, Side
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.validation import tidy
 
 _KEPT_OF_ANSWERS = ("sessionId", "modes", "models", "configOptions", "availableCommands")
 _HARMLESS = ("sessionId", "cwd", "additionalDirectories")
 
 
-def written_opening(conn: Connection, live: Live, method: str, ready: bytes) -> list[Change]:
+def written_opening(
+    conn: ConnectionState, live: LiveSession, method: str, ready: bytes
+) -> list[Change]:
     """Return what is recorded of a session that was opened."""
     setup = live.setup
-    directories = tuple(d for d in map(text, rows(setup.get("additionalDirectories"))) if d)
+    directories = tuple(d for d in map(as_str, as_array(setup.get("additionalDirectories"))) if d)
     request = {"jsonrpc": "2.0", "method": method, "params": without_secrets(setup)}
     return [
         Opened(
@@ -24,7 +26,7 @@ def written_opening(conn: Connection, live: Live, method: str, ready: bytes) -> 
             # One that is yet to be told what was said does not know the session.
             agent_session_id=None if live.needs_handover else live.agent_id,
             agent=None if live.needs_handover else conn.agent.identity,
-            cwd=tidy(text(setup["cwd"]) or ""),
+            cwd=tidy(as_str(setup["cwd"]) or ""),
             directories=directories,
         ),
         entry(
@@ -45,7 +47,7 @@ def ready_line(result: dict[str, Any]) -> bytes:
     Named one by one, as with the request: an agent may say back what it was given.
     """
     kept = {name: result[name] for name in _KEPT_OF_ANSWERS if name in result}
-    restored = table(table(result.get("_meta")).get("rekindle"))
+    restored = as_object(as_object(result.get("_meta")).get("rekindle"))
     return encode({"jsonrpc": "2.0", "result": {**kept, "_meta": {"rekindle": restored}}})
 
 
@@ -61,7 +63,7 @@ def without_secrets(params: dict[str, Any]) -> dict[str, Any]:
     environment, arguments, headers and addresses of MCP servers, and `_meta`.
     """
     kept = {name: params[name] for name in _HARMLESS if name in params}
-    servers = [table(server) for server in rows(params.get("mcpServers"))]
+    servers = [as_object(server) for server in as_array(params.get("mcpServers"))]
     kept["mcpServers"] = [
         {name: server[name] for name in ("type", "name") if name in server} for server in servers
     ]
@@ -69,17 +71,17 @@ def without_secrets(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry(  # noqa: PLR0913 - what an entry is
-    conn: Connection,
+    conn: ConnectionState,
     session_id: str,
     side: Side,
     kind: Kind,
     line: bytes,
     *,
     protocol: int | None = None,
-) -> Stretch:
+) -> EntryBatch:
     """Return one line as what records it now, in the agent's version if not said otherwise."""
     version = conn.agent.own.protocol if protocol is None else protocol
-    return Stretch(
+    return EntryBatch(
         session_id=session_id,
         side=side,
         kind=kind,

@@ -13,31 +13,29 @@ from rekindle.acp.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
-    Message,
-    decode,
+    Envelope,
     error_response,
-    members,
-    table,
 )
+from rekindle.jsonvalue import as_object, decode, decode_object
 from rekindle.model import Side
-from rekindle.proxy.step import Complaint
+from rekindle.proxy.step import UserReport
 
 
-class Objection(Struct, frozen=True):
+class Violation(Struct, frozen=True):
     """Why a line is not passed on: told to the user, and answered if it asked something."""
 
-    complaint: Complaint
+    complaint: UserReport
     answer: bytes | None = None
 
 
-class Strictness:
+class StrictMode:
     """Judges lines against the specification. One instance per connection."""
 
     def __init__(self) -> None:
         self._is_initialized = False
         self._is_v1 = True
 
-    def objection(self, side: Side, line: bytes, message: Message | None) -> Objection | None:
+    def objection(self, side: Side, line: bytes, message: Envelope | None) -> Violation | None:
         """Return what is wrong with a line, or None."""
         if not line.strip():
             return None
@@ -45,10 +43,10 @@ class Strictness:
             return _object_to_agent(line, message)
         return _object_to_frame(line, message) or self._object_to_request(line, message)
 
-    def _object_to_request(self, line: bytes, message: Message | None) -> Objection | None:
+    def _object_to_request(self, line: bytes, message: Envelope | None) -> Violation | None:
         if message is None or not message.is_request:
             return None
-        params = table((members(line) or {}).get("params"))
+        params = as_object((decode_object(line) or {}).get("params"))
         if message.method == methods.INITIALIZE:
             self._is_initialized = True
             self._is_v1 = params.get("protocolVersion", 1) == 1
@@ -59,7 +57,7 @@ class Strictness:
         return _object_to_params(message, params) if self._is_v1 else None
 
 
-def _object_to_frame(line: bytes, message: Message | None) -> Objection | None:
+def _object_to_frame(line: bytes, message: Envelope | None) -> Violation | None:
     if message is None:
         if decode(line) is None:
             return _refusal(None, PARSE_ERROR, "not JSON", None)
@@ -69,15 +67,15 @@ def _object_to_frame(line: bytes, message: Message | None) -> Objection | None:
     return None
 
 
-def _object_to_agent(line: bytes, message: Message | None) -> Objection | None:
+def _object_to_agent(line: bytes, message: Envelope | None) -> Violation | None:
     if message is not None and (message.method is not UNSET or message.is_response):
         return None
     start = line[:80].decode("utf-8", "replace")
     what = "the agent wrote a line to stdout that is no ACP message"
-    return Objection(Complaint(what, repr(start)))
+    return Violation(UserReport(what, repr(start)))
 
 
-def _object_to_params(message: Message, params: dict[str, Any]) -> Objection | None:
+def _object_to_params(message: Envelope, params: dict[str, Any]) -> Violation | None:
     """Object to what is left out and must not be. What is wrong is refused without strictness."""
     if message.method not in {methods.NEW, methods.LOAD}:
         return None
@@ -87,8 +85,8 @@ def _object_to_params(message: Message, params: dict[str, Any]) -> Objection | N
     return _refusal(message, INVALID_PARAMS, what, {"field": "mcpServers"})
 
 
-def _refusal(message: Message | None, code: int, what: str, data: object) -> Objection:
+def _refusal(message: Envelope | None, code: int, what: str, data: object) -> Violation:
     request_id = Raw(b"null")
     if message is not None and message.id is not UNSET:
         request_id = message.id
-    return Objection(Complaint(f"refused: {what}"), error_response(request_id, code, what, data))
+    return Violation(UserReport(f"refused: {what}"), error_response(request_id, code, what, data))

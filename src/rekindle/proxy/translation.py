@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import encode, members, peek, rows, table, text
+from rekindle.acp.jsonrpc import read_envelope, update_line
 from rekindle.acp.translate.config import (
     MODE,
     config_id,
@@ -21,14 +21,14 @@ from rekindle.acp.translate.config import (
     setting_to_v2,
 )
 from rekindle.acp.translate.live_v1 import LiveToV1
-from rekindle.acp.translate.live_v2 import LiveToV2, Named
-from rekindle.acp.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
+from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
+from rekindle.acp.translate.permissions import outcome_to_v1, permission_to_v1, permission_to_v2
 from rekindle.acp.translate.servers import SHARED_TYPES, servers_to_v1, servers_to_v2
-from rekindle.proxy.connection_state import Connection
-from rekindle.proxy.live_session import Live
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.validation import invalid
 from rekindle.transcript.reducer import made_permission_id
-from rekindle.transcript.replay_v1 import as_line
 
 Json = dict[str, Any]
 
@@ -40,31 +40,31 @@ class Seen(Struct):
     """What the client gets to see of an update, and the message that was named for it."""
 
     updates: list[Json] = []
-    named: Named | None = None
+    named: NamedMessage | None = None
     message_id: str | None = None
     """The id under which the client is told what had none."""
     is_same: bool = False
     """Whether nothing but such an id was changed."""
 
 
-def setup_for_agent(conn: Connection, method: str, setup: Json) -> Json:
+def setup_for_agent(conn: ConnectionState, method: str, setup: Json) -> Json:
     """Return what the agent is told of a session that is opened, in its version.
 
     Raises Refusal if that version has no word for it.
     """
     if not conn.is_translating:
         return setup
-    servers = rows(setup.get("mcpServers"))
+    servers = as_array(setup.get("mcpServers"))
     for server in servers:
-        kind = table(server).get("type", "stdio")
-        if text(kind) not in SHARED_TYPES:
+        kind = as_object(server).get("type", "stdio")
+        if as_str(kind) not in SHARED_TYPES:
             what = f"cannot have a server of type {kind}: the agent speaks another version, "
             raise invalid(method, "mcpServers", kind, f"{what}in which there is no such type")
     to_agent = servers_to_v2 if conn.agent.own.protocol > 1 else servers_to_v1
     return {**setup, "mcpServers": to_agent(servers)}
 
 
-def opening_for_client(conn: Connection, live: Live, result: Json) -> Json:
+def opening_for_client(conn: ConnectionState, live: LiveSession, result: Json) -> Json:
     """Return the answer that opens a session, in the client's version."""
     if conn.client_protocol == 1:
         if not conn.is_translating:
@@ -77,42 +77,42 @@ def opening_for_client(conn: Connection, live: Live, result: Json) -> Json:
     return {**rest, "configOptions": options} if options else rest
 
 
-def _opening_to_v1(conn: Connection, live: Live, result: Json) -> Json:
-    options = rows(result.get("configOptions"))
+def _opening_to_v1(conn: ConnectionState, live: LiveSession, result: Json) -> Json:
+    options = as_array(result.get("configOptions"))
     translator = to_v1(conn, live)
     translator.options = options or translator.options
     told = options_to_v1(options, with_booleans=conn.client_takes_booleans)
     modes = modes_to_v1(options)
-    if rows(result.get("availableCommands")):
+    if as_array(result.get("availableCommands")):
         # Version 1 has no place for them in the answer; they are told after it.
         told_after = {"sessionUpdate": "available_commands_update"}
         told_after["availableCommands"] = result["availableCommands"]
-        live.held.append(as_line(live.agent_id, told_after))
+        live.held.append(update_line(live.agent_id, told_after))
     hidden = {"configOptions", "availableCommands"}
     rest = {k: v for k, v in result.items() if k not in hidden}
     rest |= {"modes": modes} if modes else {}
     return {**rest, "configOptions": told} if told else rest
 
 
-def to_v2(conn: Connection, live: Live) -> LiveToV2:
+def to_v2(conn: ConnectionState, live: LiveSession) -> LiveToV2:
     """Return what translates a session's updates for a version 2 client."""
     if live.to_v2 is None:
         live.to_v2 = LiveToV2(f"rekindle-{conn.at_us:x}")
     return live.to_v2
 
 
-def to_v1(conn: Connection, live: Live) -> LiveToV1:
+def to_v1(conn: ConnectionState, live: LiveSession) -> LiveToV1:
     """Return what translates a session's updates for a version 1 client."""
     if live.to_v1 is None:
         live.to_v1 = LiveToV1(with_booleans=conn.client_takes_booleans)
     return live.to_v1
 
 
-def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
+def update_for_client(conn: ConnectionState, live: LiveSession, update: Json) -> Seen:
     """Return an update of the agent's as the client gets to see it."""
     if conn.client_protocol > 1:
         told, named = to_v2(conn, live).update(update)
-        has_id = text(update.get("messageId")) is not None
+        has_id = as_str(update.get("messageId")) is not None
         made_id = None if has_id else told.get("messageId")
         is_same = {**told, "messageId": 0} == {**update, "messageId": 0}
         return Seen([told], named, made_id, is_same=is_same)
@@ -121,12 +121,12 @@ def update_for_client(conn: Connection, live: Live, update: Json) -> Seen:
     return Seen(updates, is_same=updates == [update] and not translator.has_renamed)
 
 
-def request_for_agent(conn: Connection, live: Live | None, line: bytes) -> bytes:
+def request_for_agent(conn: ConnectionState, live: LiveSession | None, line: bytes) -> bytes:
     """Return a request of the client's in the agent's version; as it is, if it cannot be read."""
-    whole = members(line)
+    whole = decode_object(line)
     if whole is None:
         return line
-    method, params = str(whole.get("method")), table(whole.get("params"))
+    method, params = str(whole.get("method")), as_object(whole.get("params"))
     if conn.agent.own.protocol == 1:
         method, params = _to_v1(live, method, params)
     else:
@@ -134,10 +134,10 @@ def request_for_agent(conn: Connection, live: Live | None, line: bytes) -> bytes
     return encode({**whole, "method": method, "params": params})
 
 
-def _to_v1(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
+def _to_v1(live: LiveSession | None, method: str, params: Json) -> tuple[str, Json]:
     if method == methods.SET_CONFIG_OPTION and live is not None and live.to_v2 is not None:
         own = live.to_v2.options
-        is_own = any(config_id(table(option)) == params.get("configId") for option in own)
+        is_own = any(config_id(as_object(option)) == params.get("configId") for option in own)
         if params.get("configId") == MODE and not is_own:
             live.to_v2.wanted_mode = params.get("value")
             rest = {"sessionId": params.get("sessionId"), "modeId": params.get("value")}
@@ -146,7 +146,7 @@ def _to_v1(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
     return _RENAMED_TO_V1.get(method, method), params
 
 
-def _to_v2(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
+def _to_v2(live: LiveSession | None, method: str, params: Json) -> tuple[str, Json]:
     if method == methods.SET_MODE:
         options = live.to_v1.options if live is not None and live.to_v1 is not None else []
         option = mode_option(options) or {"configId": MODE}
@@ -157,13 +157,15 @@ def _to_v2(live: Live | None, method: str, params: Json) -> tuple[str, Json]:
     return _RENAMED_TO_V2.get(method, method), params
 
 
-def answer_for_client(conn: Connection, live: Live | None, asked: str, line: bytes) -> bytes:
+def answer_for_client(
+    conn: ConnectionState, live: LiveSession | None, asked: str, line: bytes
+) -> bytes:
     """Return the agent's answer to a request of the client's, in the client's version."""
-    whole = members(line)
+    whole = decode_object(line)
     is_setting = asked in {methods.SET_MODE, methods.SET_CONFIG_OPTION}
     if live is None or not is_setting or whole is None or whole.get("error") is not None:
         return line
-    result = table(whole.get("result"))
+    result = as_object(whole.get("result"))
     if conn.client_protocol > 1:
         translator = to_v2(conn, live)
         translator.learn(result)
@@ -171,35 +173,35 @@ def answer_for_client(conn: Connection, live: Live | None, asked: str, line: byt
         options = options_to_v2(translator.options, translator.modes)
         return encode({**whole, "result": {**result, "configOptions": options}})
     translator_v1 = to_v1(conn, live)
-    translator_v1.options = rows(result.get("configOptions")) or translator_v1.options
+    translator_v1.options = as_array(result.get("configOptions")) or translator_v1.options
     if asked == methods.SET_MODE:
         return encode({**whole, "result": {}})
     told = options_to_v1(translator_v1.options, with_booleans=conn.client_takes_booleans)
     return encode({**whole, "result": {**result, "configOptions": told}})
 
 
-def question_for_client(conn: Connection, live: Live | None, line: bytes) -> bytes:
+def question_for_client(conn: ConnectionState, live: LiveSession | None, line: bytes) -> bytes:
     """Return the agent's question for permission in the client's version.
 
     Also about a session that no client has opened: a sub-agent's may ask, too.
     """
-    whole = members(line)
+    whole = decode_object(line)
     if whole is None:
         return line
-    params = table(whole.get("params"))
+    params = as_object(whole.get("params"))
     if conn.client_protocol > 1:
         if live is not None:
-            to_v2(conn, live).see_call(text(table(params.get("toolCall")).get("toolCallId")))
-        return encode({**whole, "params": question_to_v2(params)})
-    made_id = made_permission_id(peek(line))
+            to_v2(conn, live).see_call(as_str(as_object(params.get("toolCall")).get("toolCallId")))
+        return encode({**whole, "params": permission_to_v2(params)})
+    made_id = made_permission_id(read_envelope(line))
     translator = LiveToV1() if live is None else to_v1(conn, live)
-    told = question_to_v1(params, made_id, translator.show_terminal)
+    told = permission_to_v1(params, made_id, translator.show_terminal)
     return encode({**whole, "params": told})
 
 
-def outcome_for_agent(conn: Connection, line: bytes) -> bytes:
+def outcome_for_agent(conn: ConnectionState, line: bytes) -> bytes:
     """Return the client's answer to such a question in the agent's version."""
-    whole = members(line)
+    whole = decode_object(line)
     if conn.agent.own.protocol > 1 or whole is None or whole.get("error") is not None:
         return line
-    return encode({**whole, "result": outcome_to_v1(table(whole.get("result")))})
+    return encode({**whole, "result": outcome_to_v1(as_object(whole.get("result")))})

@@ -2,22 +2,15 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    RESOURCE_NOT_FOUND,
-    rows,
-    table,
-    text,
-)
-from rekindle.model import Holder
-from rekindle.proxy.flow import Refusal, Reply
+from rekindle.acp.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, RESOURCE_NOT_FOUND
+from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.model import LeaseHolder
+from rekindle.proxy.flow import AgentReply, Refusal
 
 
 def read_session_id(method: str, params: dict[str, Any]) -> str:
     """Return the session that a request names."""
-    session_id = text(params.get("sessionId"))
+    session_id = as_str(params.get("sessionId"))
     if not session_id:
         raise invalid(method, "sessionId", params.get("sessionId"), "must be a session's id")
     return session_id
@@ -26,7 +19,7 @@ def read_session_id(method: str, params: dict[str, Any]) -> str:
 def read_setup(method: str, params: dict[str, Any]) -> dict[str, Any]:
     """Return what the agent is told of a session that is opened: as asked, and nothing else."""
     check_folder(method, "cwd", params.get("cwd"))
-    directories = rows(params.get("additionalDirectories"))
+    directories = as_array(params.get("additionalDirectories"))
     if params.get("additionalDirectories") is not None and not isinstance(
         params["additionalDirectories"], list
     ):
@@ -46,7 +39,7 @@ def check_folder(method: str, name: str, path: object) -> None:
     """Raise Refusal unless it is an absolute path."""
     if not isinstance(path, str) or not path.startswith("/"):
         raise invalid(method, name, path, "must be an absolute path")
-    if "\0" in path or text(path) != path:
+    if "\0" in path or as_str(path) != path:
         raise invalid(method, name, path, "must be a path that there can be")
 
 
@@ -57,7 +50,7 @@ def tidy(path: str) -> str:
 
 def our_meta(params: dict[str, Any]) -> dict[str, Any]:
     """Return what a request says to Rekindle."""
-    return table(table(params.get("_meta")).get("rekindle"))
+    return as_object(as_object(params.get("_meta")).get("rekindle"))
 
 
 def invalid(method: str, name: str, value: object, what: str) -> Refusal:
@@ -76,7 +69,7 @@ def deleted_session(session_id: str) -> Refusal:
     return unknown_session(session_id, "it was deleted; `rekindle undelete` brings it back")
 
 
-def in_use(session_id: str, holder: Holder) -> Refusal:
+def in_use(session_id: str, holder: LeaseHolder) -> Refusal:
     """Return the refusal of a session that another process drives."""
     return Refusal(
         INVALID_REQUEST,
@@ -86,18 +79,18 @@ def in_use(session_id: str, holder: Holder) -> Refusal:
     )
 
 
-def refusal_of(reply: Reply, doing: str) -> Refusal:
+def refusal_of(reply: AgentReply, doing: str) -> Refusal:
     """Return the refusal that passes the agent's own on."""
-    error = table(reply.error)
+    error = as_object(reply.error)
     code = error.get("code")
-    words = text(error.get("message"))
+    words = as_str(error.get("message"))
     if not isinstance(code, int) or words is None:
         return Refusal(INTERNAL_ERROR, f"the agent did not answer when asked to {doing}")
     return Refusal(code, words, error.get("data"))
 
 
 def _without_ours(setup: dict[str, Any]) -> dict[str, Any]:
-    if "rekindle" not in table(setup.get("_meta")):
+    if "rekindle" not in as_object(setup.get("_meta")):
         return setup
     meta = {name: value for name, value in setup["_meta"].items() if name != "rekindle"}
     return {**setup, "_meta": meta}

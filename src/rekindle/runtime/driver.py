@@ -18,12 +18,11 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 from rekindle.errors import EndlessLine, RekindleError
-from rekindle.model import Holder, Side
+from rekindle.model import LeaseHolder, Side
 from rekindle.process.deadline import Patience
-from rekindle.proxy.agent_exit import AgentEnded
-from rekindle.proxy.engine import Relay
-from rekindle.proxy.flow import Failure
-from rekindle.proxy.step import Posed, Step
+from rekindle.proxy.engine import Engine
+from rekindle.proxy.flow import QueryFailed
+from rekindle.proxy.step import AgentExit, PendingQuery, Step
 from rekindle.runtime.agent_connection import Link, start_thread
 from rekindle.runtime.agent_process import Agent
 from rekindle.runtime.clock import Clock
@@ -47,7 +46,7 @@ class Runner:
     """One connection between a client on our standard streams and an agent."""
 
     def __init__(
-        self, agent: Agent, relay: Relay, recorder: Recorder, log: Log, *, holder: Holder
+        self, agent: Agent, relay: Engine, recorder: Recorder, log: Log, *, holder: LeaseHolder
     ) -> None:
         self._relay = relay
         self._recorder = recorder
@@ -112,20 +111,20 @@ class Runner:
         self._recorder.record(step.changes, sync=step.sync)
         for side, sink in ((Side.AGENT, self._link.sink), (Side.CLIENT, self._to_client)):
             _queue(step.to(side), sink, is_terminated=side is not unterminated)
-        for complaint in step.complaints:
+        for complaint in step.reports:
             self._log.tell(complaint.text, quote=complaint.quote)
         wake_us, self._wake_us = self._wake_us, step.wake_us
         if self._wake_us is not None and self._wake_us != wake_us:
             self._events.put(None)
         # One after the other: what follows from an answer may change the next.
-        for posed in step.questions:
+        for posed in step.queries:
             self._carry_out(self._answer(posed))
 
-    def _answer(self, posed: Posed) -> Step:
+    def _answer(self, posed: PendingQuery) -> Step:
         try:
-            answer = self._answers.to(posed.question)
+            answer = self._answers.to(posed.query)
         except Exception as error:  # noqa: BLE001 - as above
-            answer = Failure("a fault in Rekindle: its log tells more")
+            answer = QueryFailed("a fault in Rekindle: its log tells more")
             self._note_fault(error)
         try:
             return self._relay.answer(posed.flow, answer, self._now_us())
@@ -173,7 +172,7 @@ class Runner:
             self._log.tell(f"the agent sent {link.failure}: it was ended")
         code, signal_name = link.status
         self._log.note(f"the agent ended with {signal_name or code}")
-        ended = AgentEnded(
+        ended = AgentExit(
             exit_code=None if signal_name else code,
             signal=signal_name,
             last_words=link.last_words(),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import encode
 from rekindle.errors import StoreError
-from rekindle.model import Change, Kind, Side, Stretch
+from rekindle.jsonvalue import encode
+from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.runtime.log import Log
 from rekindle.store.base import Store
 
@@ -33,8 +33,8 @@ class _Gap(Struct):
     at_us: int
     lost: int
 
-    def as_entry(self) -> Stretch:
-        return Stretch(
+    def as_entry(self) -> EntryBatch:
+        return EntryBatch(
             session_id=self.session_id,
             side=Side.AGENT,
             kind=Kind.GAP,
@@ -156,7 +156,7 @@ class Backlog:
     # -- in memory ----------------------------------------------------------------------
 
     def _keep(self, change: Change) -> None:
-        if not isinstance(change, Stretch):
+        if not isinstance(change, EntryBatch):
             if self._size_else + _SIZE_OF_THE_REST <= _LARGEST:
                 self._size_else += _SIZE_OF_THE_REST
                 self._in_memory.append(change)
@@ -168,7 +168,7 @@ class Backlog:
         else:
             self._let_go(change)
 
-    def _let_go(self, stretch: Stretch) -> None:
+    def _let_go(self, stretch: EntryBatch) -> None:
         gap = self._gaps.get(stretch.session_id)
         if gap is None:
             gap = self._gaps[stretch.session_id] = _Gap(stretch.session_id, stretch.at_us, 0)
@@ -179,7 +179,7 @@ class Backlog:
 
 def _entries_in(change: Change | _Gap) -> int:
     match change:
-        case Stretch():
+        case EntryBatch():
             return change.count
         case _Gap():
             return change.lost

@@ -7,19 +7,19 @@ from msgspec import Struct
 
 from rekindle.model import (
     Change,
-    Claimed,
     Entry,
-    Holder,
+    LeaseHolder,
+    LeaseResult,
     Origin,
     Overview,
     Page,
     Session,
-    Standing,
+    SessionStatus,
     TitleSource,
 )
 
 
-class Kept(Struct, frozen=True):
+class ImportedSession(Struct, frozen=True):
     """A session that was imported: which, of which folder, from where."""
 
     session_id: str
@@ -55,7 +55,7 @@ class Store(Protocol):
         With `sync`, also a crash of the machine keeps them and everything before them.
         Other writers are waited for some `patience` seconds, a second if not said otherwise.
 
-        - Stretch: its lines become entries with the session's next seqs, from 1 on, without
+        - EntryBatch: its lines become entries with the session's next seqs, from 1 on, without
           a gap; ACTIVITY moves `updated_us`, never back.
         - Opened: tells what is known of the session; what is None stays as it is. A session
           that was deleted is there again.
@@ -146,11 +146,11 @@ class Store(Protocol):
         """Return the session that an agent knows, or has known, by that id, as Opened told."""
         ...
 
-    def imported(self) -> Iterator[Kept]:
+    def imported(self) -> Iterator[ImportedSession]:
         """Yield every session that Imported was told of, also those that were deleted."""
         ...
 
-    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
+    def claim(self, session_id: str, holder: LeaseHolder, *, takeover: bool = False) -> LeaseResult:
         """Make `holder` the one that drives a session, unless another does.
 
         A holder whose process has ended drives nothing. With `takeover`, the session is
@@ -158,7 +158,7 @@ class Store(Protocol):
         """
         ...
 
-    def holder(self, session_id: str) -> Holder | None:
+    def holder(self, session_id: str) -> LeaseHolder | None:
         """Return the living holder of a session, if there is one."""
         ...
 
@@ -166,11 +166,11 @@ class Store(Protocol):
         """Return the sessions that have a living holder."""
         ...
 
-    def release(self, holder: Holder, session_id: str | None = None) -> None:
+    def release(self, holder: LeaseHolder, session_id: str | None = None) -> None:
         """Give up a session, or all of them, so far as they are `holder`'s."""
         ...
 
-    def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
+    def standings(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
         """Tell how it stands with sessions, without reading them whole; of unknown ones nothing.
 
         A turn ends with the answer to its prompt, from version 2 of the protocol on with an

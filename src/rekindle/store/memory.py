@@ -10,30 +10,30 @@ from msgspec.structs import replace
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     ACTIVITY,
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
     Archived,
     Change,
-    Claimed,
-    Cut,
+    Counted,
     Deleted,
     Entry,
+    EntryBatch,
     Forked,
-    Holder,
     Imported,
+    LeaseHolder,
+    LeaseResult,
     Opened,
     Overview,
     Page,
     Session,
-    Standing,
-    Stretch,
-    Sum,
-    Tallied,
+    SessionStatus,
+    SessionTotals,
     Titled,
     TitleSource,
+    Truncated,
 )
-from rekindle.store.base import Kept, are_one
-from rekindle.store.weeks import week_of
+from rekindle.store.base import ImportedSession, are_one
+from rekindle.text.times import week_of
 from rekindle.transcript.reducer import fold
 
 
@@ -51,8 +51,8 @@ class MemoryStore:
     def __init__(self) -> None:
         self._lock = Lock()
         self._records: dict[str, _Record] = {}
-        self._holders: dict[str, Holder] = {}
-        self._last_holders: dict[str, Holder] = {}
+        self._holders: dict[str, LeaseHolder] = {}
+        self._last_holders: dict[str, LeaseHolder] = {}
         self._taken: dict[str, int] = {}
 
     def write(
@@ -168,26 +168,26 @@ class MemoryStore:
         once = [it for it in records if agent_session_id in it.former]
         return next((it.session.id for it in [*now, *once]), None)
 
-    def imported(self) -> Iterator[Kept]:
+    def imported(self) -> Iterator[ImportedSession]:
         """Yield what was imported."""
         with self._lock:
             sessions = [record.session for record in self._records.values()]
         for it in sessions:
             if it.origin is not None:
-                yield Kept(it.id, it.cwd, it.origin, it.deleted_us is not None)
+                yield ImportedSession(it.id, it.cwd, it.origin, it.deleted_us is not None)
 
-    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
+    def claim(self, session_id: str, holder: LeaseHolder, *, takeover: bool = False) -> LeaseResult:
         """Let `holder` drive a session."""
         with self._lock:
             self._get(session_id)
             other = self._holders.get(session_id)
             if other is not None and other != holder and not takeover:
-                return Claimed(holder=other)
+                return LeaseResult(holder=other)
             last = self._last_holders.get(session_id, holder)
             self._holders[session_id] = self._last_holders[session_id] = holder
-            return Claimed(was_anothers=last != holder)
+            return LeaseResult(was_held_by_another=last != holder)
 
-    def holder(self, session_id: str) -> Holder | None:
+    def holder(self, session_id: str) -> LeaseHolder | None:
         """Return who drives a session."""
         return self._holders.get(session_id)
 
@@ -196,24 +196,24 @@ class MemoryStore:
         with self._lock:
             return set(self._holders)
 
-    def release(self, holder: Holder, session_id: str | None = None) -> None:
+    def release(self, holder: LeaseHolder, session_id: str | None = None) -> None:
         """Give sessions up."""
         with self._lock:
             for held in [s for s, h in self._holders.items() if h == holder]:
                 if session_id in {None, held}:
                     del self._holders[held]
 
-    def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
+    def standings(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
         """Tell how it stands with sessions."""
         with self._lock:
             return {id_: self._standing(id_) for id_ in session_ids if id_ in self._records}
 
-    def _standing(self, session_id: str) -> Standing:
+    def _standing(self, session_id: str) -> SessionStatus:
         if session_id in self._holders:
-            return Standing.LIVE
+            return SessionStatus.LIVE
         turns = fold(self._records[session_id].entries).turns
         is_over = not turns or turns[-1].ended_us is not None
-        return Standing.IDLE if is_over else Standing.INTERRUPTED
+        return SessionStatus.IDLE if is_over else SessionStatus.INTERRUPTED
 
     def purge(self, *session_ids: str) -> None:
         """Remove all but that they were deleted."""
@@ -259,7 +259,7 @@ class MemoryStore:
         with self._lock:
             every = [record.session for record in self._records.values()]
             size = sum(map(_weight, self._records.values()))
-        known = [session for session in every if not session.is_stray]
+        known = [session for session in every if not session.is_unopened]
         there = [session for session in known if session.deleted_us is None]
         agents: dict[str, list[Session]] = {}
         weeks: dict[int, list[Session]] = {}
@@ -309,18 +309,18 @@ class MemoryStore:
 
     def _apply(self, change: Change) -> None:
         match change:
-            case Stretch():
+            case EntryBatch():
                 self._append(self._get_or_make(change.session_id, change.at_us), change)
             case Opened():
                 self._open(self._get_or_make(change.session_id, change.at_us), change)
             case Titled():
                 self._title(self._get_or_make(change.session_id, change.at_us), change)
-            case Tallied():
+            case Counted():
                 self._tally(self._get_or_make(change.session_id, change.at_us), change)
             case _:
                 self._apply_seldom(change)
 
-    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Cut) -> None:
+    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
         match change:
             case Forked():
                 self._fork(change)
@@ -337,7 +337,7 @@ class MemoryStore:
             case Imported():
                 record = self._get_or_make(change.session_id, change.at_us)
                 record.session = replace(record.session, origin=change.origin)
-            case Cut():
+            case Truncated():
                 record = self._get(change.session_id)
                 del record.entries[change.until_seq :]
                 record.session = replace(record.session, last_seq=len(record.entries))
@@ -350,7 +350,7 @@ class MemoryStore:
         child.titles |= parent.titles
         child.session = replace(
             child.session,
-            agent_session_id=NOBODY,
+            agent_session_id=UNKNOWN_TO_AGENT,
             agent=parent.session.agent,
             cwd=parent.session.cwd,
             title=parent.session.title,
@@ -366,7 +366,7 @@ class MemoryStore:
         return record
 
     @staticmethod
-    def _append(record: _Record, stretch: Stretch) -> None:
+    def _append(record: _Record, stretch: EntryBatch) -> None:
         for line in stretch.lines:
             record.entries.append(
                 Entry(
@@ -395,11 +395,11 @@ class MemoryStore:
         }
         was = record.session.agent_session_id
         record.session = replace(record.session, **told, deleted_us=None)
-        if was not in {NOBODY, record.session.agent_session_id}:
+        if was not in {UNKNOWN_TO_AGENT, record.session.agent_session_id}:
             record.former.add(was)
 
     @staticmethod
-    def _tally(record: _Record, tallied: Tallied) -> None:
+    def _tally(record: _Record, tallied: Counted) -> None:
         session = record.session
         record.session = replace(
             session,
@@ -455,7 +455,7 @@ def _fits(session: Session, page: Page) -> bool:
         and (page.with_archived or page.archived or session.archived_us is None)
         and (not page.archived or session.archived_us is not None)
         and page.deleted is (session.deleted_us is not None)
-        and (page.with_strays or not session.is_stray)
+        and (page.with_unopened or not session.is_unopened)
     )
 
 
@@ -471,8 +471,8 @@ def _weight(record: _Record) -> int:
     return sum(len(entry.line) for entry in record.entries)
 
 
-def _sum(sessions: list[Session]) -> Sum:
-    return Sum(
+def _sum(sessions: list[Session]) -> SessionTotals:
+    return SessionTotals(
         sessions=len(sessions),
         turns=sum(session.turns for session in sessions),
         messages=sum(session.messages for session in sessions),

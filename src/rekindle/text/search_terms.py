@@ -9,7 +9,7 @@ import re
 from msgspec import Struct
 
 from rekindle.errors import UsageError
-from rekindle.transcript.search_documents import parted
+from rekindle.text.tokens import parted
 
 _TERM = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]*)"(?P<star>\*?)(?!\S)|(?P<plain>\S+)')
 _LAST_WORD = re.compile(r"[^\W_]{2,}$")

@@ -9,8 +9,16 @@ import json
 from itertools import takewhile
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
-from rekindle.transcript.model import Item, Message, Plan, Role, Terminal, ToolCall, Turn
+from rekindle.acp.terminal_output import Terminal
+from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.transcript.model import (
+    Item,
+    PlanItem,
+    Role,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
+)
 from rekindle.transcript.reducer import Transcript
 
 BUDGET = 40_000
@@ -29,7 +37,7 @@ _ROOM_FOR_REMARKS = 100
 _OPEN = frozenset({"pending", "in_progress"})
 
 
-def compose(transcript: Transcript, budget: int = BUDGET) -> str:
+def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
     """Return the text that is handed to the agent, of at most `budget` characters."""
     plan = _shorten(_open_plan(transcript), budget // 4)
     room = max(0, budget - len(_OPENING) - len(plan) - _ROOM_FOR_REMARKS)
@@ -43,7 +51,7 @@ def compose(transcript: Transcript, budget: int = BUDGET) -> str:
     return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
 
 
-def remind(transcript: Transcript, budget: int = BUDGET) -> str:
+def reminder_text(transcript: Transcript, budget: int = BUDGET) -> str:
     """Return the text that tells an agent of the last turns, if they were cut off; else none.
 
     Agents may save a turn only when it has ended.
@@ -54,7 +62,7 @@ def remind(transcript: Transcript, budget: int = BUDGET) -> str:
     return _shorten(words, max(budget, 1)) if turns else ""
 
 
-def has_record(prompt: str) -> bool:
+def carries_history(prompt: str) -> bool:
     """Tell whether a prompt, as an agent has kept it, has the record before the user's words."""
     return any(it in prompt for it in _SIGNS)
 
@@ -105,7 +113,7 @@ def _latest(transcript: Transcript, room: int) -> list[str]:
     return latest
 
 
-def _turn(turn: Turn, terminals: dict[str, Terminal]) -> str:
+def _turn(turn: TranscriptTurn, terminals: dict[str, Terminal]) -> str:
     lines = [line for item in turn.items for line in _item(item, terminals)]
     if turn.was_cut_off:
         lines.append("[this turn was cut off]")
@@ -118,36 +126,36 @@ def _turn(turn: Turn, terminals: dict[str, Terminal]) -> str:
 
 def _item(item: Item, terminals: dict[str, Terminal]) -> list[str]:
     match item:
-        case Message(role=Role.THOUGHT):
+        case TranscriptMessage(role=Role.THOUGHT):
             return []
-        case Message():
+        case TranscriptMessage():
             speaker = "User" if item.role is Role.USER else "You"
             return [f"{speaker}: {_words(item)}"]
-        case ToolCall():
+        case ToolCallItem():
             return _tool_call(item, terminals)
         case _:
             return []
 
 
-def _words(message: Message) -> str:
+def _words(message: TranscriptMessage) -> str:
     return "".join(
-        words if (words := text(block.get("text"))) is not None else _attachment(block)
+        words if (words := as_str(block.get("text"))) is not None else _attachment(block)
         for block in message.blocks
     )
 
 
 def _attachment(block: dict[str, Any]) -> str:
-    resource = table(block.get("resource"))
-    uri = text(block.get("uri")) or text(resource.get("uri")) or ""
+    resource = as_object(block.get("resource"))
+    uri = as_str(block.get("uri")) or as_str(resource.get("uri")) or ""
     return f"[{block.get('type', 'attachment')} {uri}]".replace(" ]", "]")
 
 
-def _tool_call(call: ToolCall, terminals: dict[str, Terminal]) -> list[str]:
+def _tool_call(call: ToolCallItem, terminals: dict[str, Terminal]) -> list[str]:
     fields = call.fields
-    title = text(fields.get("title")) or text(fields.get("kind")) or "a tool"
-    status = text(fields.get("status")) or "pending"
-    lines = [f"You used a tool: {title} ({'not finished' if text(status) in _OPEN else status})"]
-    parts = [_content(table(part), terminals) for part in rows(fields.get("content"))]
+    title = as_str(fields.get("title")) or as_str(fields.get("kind")) or "a tool"
+    status = as_str(fields.get("status")) or "pending"
+    lines = [f"You used a tool: {title} ({'not finished' if as_str(status) in _OPEN else status})"]
+    parts = [_content(as_object(part), terminals) for part in as_array(fields.get("content"))]
     result = "\n".join(parts).strip()
     if not result and "rawOutput" in fields:
         raw = fields["rawOutput"]
@@ -162,19 +170,19 @@ def _content(part: dict[str, Any], terminals: dict[str, Terminal]) -> str:
         terminal = terminals.get(str(part.get("terminalId")))
         return terminal.text if terminal is not None else ""
     if part.get("type") == "diff":
-        old = text(part.get("oldText")) or ""
-        new = text(part.get("newText")) or ""
+        old = as_str(part.get("oldText")) or ""
+        new = as_str(part.get("newText")) or ""
         changed = [f"- {line}" for line in old.splitlines()] + [
             f"+ {line}" for line in new.splitlines()
         ]
         return "\n".join([f"change of {part.get('path', 'a file')}:", *changed])
-    return text(table(part.get("content")).get("text")) or ""
+    return as_str(as_object(part.get("content")).get("text")) or ""
 
 
 def _open_plan(transcript: Transcript) -> str:
-    plans = [item for turn in transcript.turns for item in turn.items if isinstance(item, Plan)]
-    steps = [table(step) for step in rows(plans[-1].entries)] if plans else []
-    if not any(text(step.get("status")) in _OPEN for step in steps):
+    plans = [item for turn in transcript.turns for item in turn.items if isinstance(item, PlanItem)]
+    steps = [as_object(step) for step in as_array(plans[-1].entries)] if plans else []
+    if not any(as_str(step.get("status")) in _OPEN for step in steps):
         return ""
     lines = [f"- {step.get('content', '')} ({step.get('status', 'pending')})" for step in steps]
     return "\n".join(["The plan, as it stands:", *lines])

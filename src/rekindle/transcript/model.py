@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from rekindle.acp.jsonrpc import members, table, text
+from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Entry
-from rekindle.text.sanitize import without_controls
 
 _WORDS_A_PASSAGE = 128
 PLAIN_TEXT = frozenset({"type", "text"})
@@ -22,7 +21,7 @@ class Role(StrEnum):
     THOUGHT = "thought"
 
 
-class Message(Struct, kw_only=True):
+class TranscriptMessage(Struct, kw_only=True):
     """What was said in one go. Chunks of plain text are joined, all else is kept as it came."""
 
     role: Role
@@ -63,7 +62,7 @@ class Message(Struct, kw_only=True):
         self._passages.clear()
         self._words.clear()
         for block in blocks:
-            self.add(table(block))
+            self.add(as_object(block))
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
@@ -86,7 +85,7 @@ class Message(Struct, kw_only=True):
     @property
     def text(self) -> str:
         """The words, without what is not text."""
-        return "".join(text(block.get("text")) or "" for block in self.blocks)
+        return "".join(as_str(block.get("text")) or "" for block in self.blocks)
 
     def _end_text(self) -> None:
         words = _mended("".join([*self._passages, *self._words]))
@@ -138,7 +137,7 @@ def _mended(words: str) -> str:
     return words
 
 
-class ToolCall(Struct, kw_only=True):
+class ToolCallItem(Struct, kw_only=True):
     """A tool call in its latest state; `fields` as ACP has them."""
 
     id: str
@@ -153,22 +152,7 @@ class ToolCall(Struct, kw_only=True):
     """Whether it only stands for a question that was about no tool call."""
 
 
-class Terminal(Struct, kw_only=True):
-    """A terminal that a tool call shows, as far as it is known."""
-
-    output: bytearray = field(default_factory=bytearray)
-    rest: dict[str, Any] = {}
-    """Its command, folder, exit status and so on, as version 2 names them."""
-    last_seq: int = 0
-    """The last entry that had to do with it."""
-
-    @property
-    def text(self) -> str:
-        """What it has put out, without what only a terminal understands."""
-        return without_controls(self.output.decode("utf-8", "replace"))
-
-
-class Plan(Struct, kw_only=True):
+class PlanItem(Struct, kw_only=True):
     """The plan as it was last told in its turn; `rest` is what was told beside its entries."""
 
     seq: int
@@ -199,13 +183,13 @@ class Gap(Struct, kw_only=True):
 
 def gap_in(entry: Entry) -> Gap:
     """Return the gap that an entry marks."""
-    told = members(entry.line) or {}
+    told = decode_object(entry.line) or {}
     lost, is_damage = told.get("lostEntries"), told.get("isDamage") is True
     count = lost if isinstance(lost, int) else 0
     return Gap(seq=entry.seq, at_us=entry.at_us, lost=count, is_damage=is_damage)
 
 
-class Handover(Struct, kw_only=True):
+class HandoverItem(Struct, kw_only=True):
     """The agent was told what had been said before."""
 
     seq: int
@@ -214,7 +198,7 @@ class Handover(Struct, kw_only=True):
     """The last entry that had to do with it."""
 
 
-class Reminder(Struct, kw_only=True):
+class ReminderItem(Struct, kw_only=True):
     """The agent was told of turns that were cut off, and which it may not have known."""
 
     seq: int
@@ -223,7 +207,7 @@ class Reminder(Struct, kw_only=True):
     """The last entry that had to do with it."""
 
 
-class Other(Struct, kw_only=True):
+class OtherItem(Struct, kw_only=True):
     """An update of a kind that is not folded; kept as it came."""
 
     seq: int
@@ -235,10 +219,10 @@ class Other(Struct, kw_only=True):
     """The version that it belongs to."""
 
 
-Item = Message | ToolCall | Plan | Gap | Handover | Reminder | Other
+Item = TranscriptMessage | ToolCallItem | PlanItem | Gap | HandoverItem | ReminderItem | OtherItem
 
 
-class Turn(Struct, kw_only=True):
+class TranscriptTurn(Struct, kw_only=True):
     """A prompt and all that answers it."""
 
     number: int
@@ -251,28 +235,32 @@ class Turn(Struct, kw_only=True):
     error: dict[str, Any] | None = None
 
     @property
-    def unnamed_prompt(self) -> Message | None:
+    def unnamed_prompt(self) -> TranscriptMessage | None:
         """The prompt that began it, as long as that has no id."""
         first = self.items[0] if self.items else None
-        if not isinstance(first, Message) or first.role is not Role.USER or first.id is not None:
+        if (
+            not isinstance(first, TranscriptMessage)
+            or first.role is not Role.USER
+            or first.id is not None
+        ):
             return None
         return first
 
     @property
     def was_cut_off(self) -> bool:
         """Whether the agent was not there to end it."""
-        return self.ended_us is None or tells_of_an_end(self.error)
+        return self.ended_us is None or is_turn_end(self.error)
 
 
-def tells_of_an_end(error: object) -> bool:
+def is_turn_end(error: object) -> bool:
     """Tell whether an error says that the agent has ended, and nothing of what was asked."""
-    return "agentEnded" in table(table(error).get("data"))
+    return "agentEnded" in as_object(as_object(error).get("data"))
 
 
-def outcome_in_words(outcome: dict[str, Any], options: list[Any]) -> str:
+def outcome_label(outcome: dict[str, Any], options: list[Any]) -> str:
     """Return what was answered to a question for permission, as the options call it."""
-    chosen = text(outcome.get("optionId"))
-    for option in map(table, options):
+    chosen = as_str(outcome.get("optionId"))
+    for option in map(as_object, options):
         if chosen is not None and option.get("optionId") == chosen:
-            return text(option.get("name")) or chosen
-    return chosen or text(outcome.get("outcome")) or "not answered"
+            return as_str(option.get("name")) or chosen
+    return chosen or as_str(outcome.get("outcome")) or "not answered"

@@ -17,32 +17,25 @@ from typing import Any
 from msgspec import UNSET
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import (
-    Message as Envelope,
-    members,
-    peek,
-    request_key,
-    rows,
-    table,
-    text,
-)
+from rekindle.acp.jsonrpc import Envelope, read_envelope, request_key
+from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.text_chunk import read_text_chunk
 from rekindle.acp.translate.config import MODE, mode_option
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import Entry, Kind
 from rekindle.transcript import terminals
 from rekindle.transcript.model import (
-    Handover,
-    Message,
-    Other,
-    Plan,
-    Reminder,
+    HandoverItem,
+    OtherItem,
+    PlanItem,
+    ReminderItem,
     Role,
-    Terminal,
-    ToolCall,
-    Turn,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
     gap_in,
-    outcome_in_words,
-    tells_of_an_end,
+    is_turn_end,
+    outcome_label,
 )
 
 
@@ -50,12 +43,12 @@ class Transcript:
     """A session folded up to the last entry added."""
 
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[TranscriptTurn] = []
         self.last_seq = 0
         self.state: dict[str, dict[str, Any]] = {}
         """The last update of each kind that tells the session's state."""
-        self._messages: dict[tuple[Role, str], Message] = {}
-        self._tool_calls: dict[str, ToolCall] = {}
+        self._messages: dict[tuple[Role, str], TranscriptMessage] = {}
+        self._tool_calls: dict[str, ToolCallItem] = {}
         self._used_ids: dict[tuple[str, str], str] = {}
         self._retired = 0
         self.suffix = ""
@@ -64,19 +57,19 @@ class Transcript:
         """The modes and models there are, as the agent last told them."""
         self.terminals: dict[str, Terminal] = {}
         """What is last known of each terminal."""
-        self.latest: ToolCall | Plan | None = None
+        self.latest: ToolCallItem | PlanItem | None = None
         """The one that was changed last."""
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, PlanItem] = {}
         self._names: dict[Role, str] = {}
-        self._named_message: Message | None = None
+        self._named_message: TranscriptMessage | None = None
         """The last message that was given an id on the way: what follows belongs to it."""
-        self._prompted: dict[Hashable, Turn] = {}
-        self._waiting: list[Turn] = []
+        self._prompted: dict[Hashable, TranscriptTurn] = {}
+        self._waiting: list[TranscriptTurn] = []
         """Those of prompts that an agent of version 2 has not taken yet."""
         self._past_turns = 0
         """How many there were when the session was last opened: none of them goes on."""
         self._configs: dict[Hashable, Any] = {}
-        self._asked: dict[Hashable, tuple[ToolCall, dict[str, Any]]] = {}
+        self._asked: dict[Hashable, tuple[ToolCallItem, dict[str, Any]]] = {}
 
     @property
     def ids(self) -> frozenset[str]:
@@ -88,7 +81,7 @@ class Transcript:
         """Those from before the agent was last told the record: it may give them anew."""
         return frozenset(islice(self._used_ids.values(), self._retired))
 
-    def take_turns(self) -> Iterator[Turn]:
+    def take_turns(self) -> Iterator[TranscriptTurn]:
         """Yield the turns, and let go of each: what is made of a long session needs the room."""
         self._messages.clear()
         self._tool_calls.clear()
@@ -96,7 +89,7 @@ class Transcript:
         while self.turns:
             yield self.turns.pop()
 
-    def message(self, role: Role, message_id: str | None) -> Message | None:
+    def message(self, role: Role, message_id: str | None) -> TranscriptMessage | None:
         """Return what was said under an id."""
         return self._messages.get((role, message_id)) if message_id is not None else None
 
@@ -117,7 +110,7 @@ class Transcript:
             case Kind.OUTCOME:
                 self._outcome(entry)
             case Kind.TERMINAL:
-                told = members(entry.line) or {}
+                told = decode_object(entry.line) or {}
                 terminals.take_from_client(self.terminals, told, entry.seq)
             case Kind.NAMED:
                 self._named(entry)
@@ -141,9 +134,9 @@ class Transcript:
                 self._messages.clear()
                 self._tool_calls.clear()
                 self._retire_terminals(entry)
-                self._turn(entry).items.append(Handover(seq=entry.seq, at_us=entry.at_us))
+                self._turn(entry).items.append(HandoverItem(seq=entry.seq, at_us=entry.at_us))
             case Kind.REMINDER:
-                self._turn(entry).items.append(Reminder(seq=entry.seq, at_us=entry.at_us))
+                self._turn(entry).items.append(ReminderItem(seq=entry.seq, at_us=entry.at_us))
             case Kind.GAP:
                 self._turn(entry).items.append(gap_in(entry))
             case _:
@@ -151,19 +144,19 @@ class Transcript:
 
     # -- turns --------------------------------------------------------------------------
 
-    def _turn(self, entry: Entry) -> Turn:
+    def _turn(self, entry: Entry) -> TranscriptTurn:
         return self.turns[-1] if self.turns else self._begin_turn(entry)
 
-    def _begin_turn(self, entry: Entry) -> Turn:
+    def _begin_turn(self, entry: Entry) -> TranscriptTurn:
         """Begin a turn that the agent tells of: it has ended, though nobody says so."""
-        turn = Turn(number=len(self.turns) + 1, at_us=entry.at_us, ended_us=entry.at_us)
+        turn = TranscriptTurn(number=len(self.turns) + 1, at_us=entry.at_us, ended_us=entry.at_us)
         self.turns.append(turn)
         return turn
 
     def _prompt(self, entry: Entry) -> None:
-        message = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
-        message.replace(rows(_params(entry).get("prompt")))
-        turn = Turn(number=0, at_us=entry.at_us, items=[message])
+        message = TranscriptMessage(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
+        message.replace(as_array(_params(entry).get("prompt")))
+        turn = TranscriptTurn(number=0, at_us=entry.at_us, items=[message])
         self._prompted[_key(entry)] = turn
         is_another_running = self.turns[self._past_turns :] and self.turns[-1].ended_us is None
         if entry.protocol > 1 and is_another_running:
@@ -172,7 +165,7 @@ class Transcript:
         else:
             self._begin_prompted(turn)
 
-    def _begin_prompted(self, turn: Turn) -> None:
+    def _begin_prompted(self, turn: TranscriptTurn) -> None:
         if turn in self._waiting:
             self._waiting.remove(turn)
         turn.number = len(self.turns) + 1
@@ -190,38 +183,38 @@ class Transcript:
             self._begin_prompted(turn)
 
     def _echo(self, entry: Entry) -> None:
-        echo = table(_params(entry).get("update"))
-        said = Message(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
-        said.replace(rows(echo.get("content")))
+        echo = as_object(_params(entry).get("update"))
+        said = TranscriptMessage(role=Role.USER, seq=entry.seq, at_us=entry.at_us)
+        said.replace(as_array(echo.get("content")))
         recent = [*self.turns[-_MOST_PROMPTS_AT_ONCE:], *self._waiting]
         meant = (turn for turn in recent if _says(turn.unnamed_prompt, said))
         turn = next(meant, None) or self._turn(entry)
         if turn in self._waiting:
             self._begin_prompted(turn)
-        self._name_prompt(turn, text(echo.get("messageId")), entry)
+        self._name_prompt(turn, as_str(echo.get("messageId")), entry)
 
     def _answer(self, entry: Entry) -> None:
         asked = self._prompted.pop(_key(entry), None)
         turn = asked or self._turn(entry)
-        answer = members(entry.line) or {}
-        result = table(answer.get("result"))
+        answer = decode_object(entry.line) or {}
+        result = as_object(answer.get("result"))
         is_refused = answer.get("error") is not None
         if asked is not None and asked in self._waiting:
-            if is_refused and not tells_of_an_end(answer["error"]):
+            if is_refused and not is_turn_end(answer["error"]):
                 # Refused, and so never part of the conversation.
                 self._waiting.remove(asked)
                 return
             self._begin_prompted(asked)
         if is_refused:
-            turn.error = table(answer["error"])
+            turn.error = as_object(answer["error"])
             turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         elif entry.protocol == 1 or "stopReason" in result:
-            turn.stop_reason = text(result.get("stopReason"))
+            turn.stop_reason = as_str(result.get("stopReason"))
             turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
         else:
-            self._name_prompt(turn, text(result.get("messageId")), entry)
+            self._name_prompt(turn, as_str(result.get("messageId")), entry)
 
-    def _name_prompt(self, turn: Turn, message_id: str | None, entry: Entry) -> None:
+    def _name_prompt(self, turn: TranscriptTurn, message_id: str | None, entry: Entry) -> None:
         # One that has an id keeps it: the client was told it when the prompt was taken.
         prompt = turn.unnamed_prompt
         if message_id and prompt is not None:
@@ -246,8 +239,8 @@ class Transcript:
         return True
 
     def _other_update(self, entry: Entry) -> None:
-        update = table(_params(entry).get("update"))
-        kind = text(update.get("sessionUpdate")) or ""
+        update = as_object(_params(entry).get("update"))
+        kind = as_str(update.get("sessionUpdate")) or ""
         role = _ROLES.get(kind)
         if role:
             self._message(entry, role, update, is_chunk=kind.endswith("_chunk"))
@@ -259,27 +252,27 @@ class Transcript:
             terminals.take_update(self.terminals, update, entry.seq)
         elif kind == "plan":
             self._plan(entry, update)
-        elif kind == "plan_update" and table(update.get("plan")).get("type") == "items":
+        elif kind == "plan_update" and as_object(update.get("plan")).get("type") == "items":
             self._plan_update(entry, update)
         elif kind in methods.STATE_KINDS:
             self._state(entry, kind, update)
         elif kind and kind != methods.NOTICE:
             # One that could not be read has no kind, and nobody could be told it again.
             version = entry.protocol
-            other = Other(seq=entry.seq, at_us=entry.at_us, update=update, protocol=version)
+            other = OtherItem(seq=entry.seq, at_us=entry.at_us, update=update, protocol=version)
             self._turn(entry).items.append(other)
 
     def _message(self, entry: Entry, role: Role, update: dict[str, Any], *, is_chunk: bool) -> None:
-        message = self._find_message(entry, role, text(update.get("messageId")))
+        message = self._find_message(entry, role, as_str(update.get("messageId")))
         message.last_seq = entry.seq
         if "_meta" in update:
             message.meta = _patched(message.meta, update["_meta"], entry)
         if is_chunk:
-            message.add(table(update.get("content")))
+            message.add(as_object(update.get("content")))
         elif "content" in update:
-            message.replace(rows(update["content"]))
+            message.replace(as_array(update["content"]))
 
-    def _find_message(self, entry: Entry, role: Role, message_id: str | None) -> Message:
+    def _find_message(self, entry: Entry, role: Role, message_id: str | None) -> TranscriptMessage:
         if message_id is not None:
             known = self._messages.get((role, message_id))
             if known:
@@ -287,13 +280,13 @@ class Transcript:
         elif role not in self._names:
             items = self._turn(entry).items
             last = self._named_message or (items[-1] if items else None)
-            if isinstance(last, Message) and last.role is role and last.id is None:
+            if isinstance(last, TranscriptMessage) and last.role is role and last.id is None:
                 return last
         turn = self._turn(entry)
         if role is Role.USER and turn.items and turn.ended_us is not None:
             turn = self._begin_turn(entry)
         own_id = None if message_id is None else self._unused(role, message_id, entry)
-        message = Message(
+        message = TranscriptMessage(
             role=role, seq=entry.seq, at_us=entry.at_us, protocol=entry.protocol, id=own_id
         )
         if own_id is None:
@@ -309,12 +302,12 @@ class Transcript:
         own = given if (what, given) not in self._used_ids else f"{given}~{entry.seq}"
         return self._used_ids.setdefault((what, own), own)
 
-    def _tool_call(self, entry: Entry, update: dict[str, Any]) -> ToolCall:
-        call_id = text(update.get("toolCallId")) or ""
+    def _tool_call(self, entry: Entry, update: dict[str, Any]) -> ToolCallItem:
+        call_id = as_str(update.get("toolCallId")) or ""
         call = self._tool_calls.get(call_id)
         if call is None:
             own_id = self._unused("tool", call_id, entry)
-            call = ToolCall(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
+            call = ToolCallItem(id=own_id, seq=entry.seq, at_us=entry.at_us, fields={})
             self._tool_calls[call_id] = call
             self._turn(entry).items.append(call)
         call.last_seq, self.latest = entry.seq, call
@@ -325,49 +318,49 @@ class Transcript:
                 # From version 2 on null clears; before, it left things as they were.
                 call.fields.pop(name, None)
         if "_meta" in told:
-            told["_meta"] = _patched(table(call.fields.get("_meta")), told["_meta"], entry)
+            told["_meta"] = _patched(as_object(call.fields.get("_meta")), told["_meta"], entry)
         call.fields.update(told)
-        terminals.take_from_meta(self.terminals, table(update.get("_meta")), entry.seq)
+        terminals.take_from_meta(self.terminals, as_object(update.get("_meta")), entry.seq)
         return call
 
     def _retire_terminals(self, entry: Entry) -> None:
         items = (item for turn in self.turns for item in turn.items)
-        calls = (item for item in items if isinstance(item, ToolCall))
+        calls = (item for item in items if isinstance(item, ToolCallItem))
         terminals.retire(self.terminals, calls, suffix_of(entry.at_us))
 
     def _tool_call_content(self, entry: Entry, update: dict[str, Any]) -> None:
         call = self._tool_call(entry, {"toolCallId": update.get("toolCallId")})
         # There may be very many, so that nothing is copied.
-        call.fields["content"] = known = rows(call.fields.get("content"))
+        call.fields["content"] = known = as_array(call.fields.get("content"))
         known.append(update.get("content"))
 
     def _plan_update(self, entry: Entry, update: dict[str, Any]) -> None:
-        told = table(update.get("plan"))
-        plan_id = text(told.get("planId")) or ""
+        told = as_object(update.get("plan"))
+        plan_id = as_str(told.get("planId")) or ""
         plan = self._plans.get(plan_id)
         if plan is None:
-            plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
+            plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[], id=plan_id)
             self._plans[plan_id] = plan
             self._turn(entry).items.append(plan)
         plan.last_seq, self.latest = entry.seq, plan
-        plan.entries = rows(told.get("entries"))
+        plan.entries = as_array(told.get("entries"))
         plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "plan"}}
 
     def _named(self, entry: Entry) -> None:
-        told = members(entry.line) or {}
-        role = _ROLES.get(text(told.get("kind")) or "")
-        message_id = text(told.get("messageId"))
+        told = decode_object(entry.line) or {}
+        role = _ROLES.get(as_str(told.get("kind")) or "")
+        message_id = as_str(told.get("messageId"))
         if role is not None and message_id is not None:
             self._names[role] = message_id
 
     def _plan(self, entry: Entry, update: dict[str, Any]) -> None:
         items = self._turn(entry).items
-        plan = next((it for it in items if isinstance(it, Plan) and it.id is None), None)
+        plan = next((it for it in items if isinstance(it, PlanItem) and it.id is None), None)
         if plan is None:
-            plan = Plan(seq=entry.seq, at_us=entry.at_us, entries=[])
+            plan = PlanItem(seq=entry.seq, at_us=entry.at_us, entries=[])
             items.append(plan)
         plan.last_seq, self.latest = entry.seq, plan
-        plan.entries = rows(update.get("entries"))
+        plan.entries = as_array(update.get("entries"))
         plan.rest = {k: v for k, v in update.items() if k not in {"sessionUpdate", "entries"}}
 
     def _state(self, entry: Entry, kind: str, update: dict[str, Any]) -> None:
@@ -381,17 +374,17 @@ class Transcript:
             turn = self.turns[-1]
             if turn.ended_us is None:
                 turn.ended_us, turn.ended_seq = entry.at_us, entry.seq
-            turn.stop_reason = text(update.get("stopReason")) or turn.stop_reason
+            turn.stop_reason = as_str(update.get("stopReason")) or turn.stop_reason
             self._begin_waiting()
 
     def _configured(self, entry: Entry) -> None:
         """Take modes and options from an answer, as if they had been told by updates."""
-        answer = members(entry.line) or {}
+        answer = decode_object(entry.line) or {}
         asked = self._configs.pop(_key(entry), None)
         if answer.get("error") is not None:
             return
-        result = table(answer.get("result"))
-        mode = text(table(result.get("modes")).get("currentModeId")) or text(asked)
+        result = as_object(answer.get("result"))
+        mode = as_str(as_object(result.get("modes")).get("currentModeId")) or as_str(asked)
         if mode is not None:
             self.state["current_mode_update"] = {"currentModeId": mode}
         if isinstance(result.get("configOptions"), list):
@@ -402,11 +395,11 @@ class Transcript:
             self.state["available_commands_update"] = commands
         for name in ("modes", "models"):
             if isinstance(result.get(name), dict):
-                self.offered[name] = table(result[name])
+                self.offered[name] = as_object(result[name])
 
     def _take_mode_of(self, options: object) -> None:
         """Learn the mode from the option that chooses it, where there is one."""
-        mode = text(table(mode_option(options)).get("currentValue"))
+        mode = as_str(as_object(mode_option(options)).get("currentValue"))
         if mode is not None:
             self.state["current_mode_update"] = {"currentModeId": mode}
 
@@ -420,11 +413,11 @@ class Transcript:
 
     def _permission(self, entry: Entry) -> None:
         params = _params(entry)
-        subject = table(params.get("subject"))
-        told = table(params.get("toolCall") or subject.get("toolCall"))
+        subject = as_object(params.get("subject"))
+        told = as_object(params.get("toolCall") or subject.get("toolCall"))
         if not told:
             # From version 2 on it may be about anything; then it stands as a call of its own.
-            made_id = made_permission_id(peek(entry.line))
+            made_id = made_permission_id(read_envelope(entry.line))
             call = self._tool_call(entry, {"toolCallId": made_id, "title": params.get("title")})
             call.is_made_up = True
         else:
@@ -435,9 +428,9 @@ class Transcript:
         asked = self._asked.pop(_key(entry), None)
         if asked is not None:
             call, params = asked
-            result = table((members(entry.line) or {}).get("result"))
-            outcome = table(result.get("outcome"))
-            call.outcome = outcome_in_words(outcome, rows(params.get("options")))
+            result = as_object((decode_object(entry.line) or {}).get("result"))
+            outcome = as_object(result.get("outcome"))
+            call.outcome = outcome_label(outcome, as_array(params.get("options")))
             if call.is_made_up and outcome.get("outcome") == "selected":
                 call.fields["status"] = "completed"
 
@@ -475,24 +468,26 @@ def suffix_of(at_us: int) -> str:
     return f"~{at_us:x}"
 
 
-def _says(one: Message | None, other: Message) -> bool:
+def _says(one: TranscriptMessage | None, other: TranscriptMessage) -> bool:
     return one is not None and one.blocks == other.blocks
 
 
 def _patched(known: dict[str, Any], told: object, entry: Entry) -> dict[str, Any]:
     """Put into `_meta` what is said of it anew, and return it: nothing is copied, as above."""
-    known.update(table(told))
+    known.update(as_object(told))
     if entry.protocol > 1:
         # From version 2 on null removes: a name, or all there is.
-        for name in [*known] if told is None else [it for it in table(told) if known[it] is None]:
+        for name in (
+            [*known] if told is None else [it for it in as_object(told) if known[it] is None]
+        ):
             del known[name]
     return known
 
 
 def _key(entry: Entry) -> Hashable:
-    message = peek(entry.line)
+    message = read_envelope(entry.line)
     return request_key(message.id) if message is not None and message.id is not UNSET else None
 
 
 def _params(entry: Entry) -> dict[str, Any]:
-    return table((members(entry.line) or {}).get("params"))
+    return as_object((decode_object(entry.line) or {}).get("params"))

@@ -1,102 +1,100 @@
-"""`replayFrom`: where a replay begins. Inclusive, as the specification asks; never a guess."""
+"""Select the part of a transcript that a `replayFrom` cursor asks for.
 
-from contextlib import suppress
+A cursor is inclusive, as the specification requires: a message or tool call that began before the
+cursor and changed after it is replayed whole.
+"""
+
 from typing import Any
 
 from msgspec.structs import replace
 
-from rekindle.acp import methods
-from rekindle.acp.capabilities import CURSORS
-from rekindle.acp.jsonrpc import rows, table, text
-from rekindle.model import Session
-from rekindle.proxy.flow import Find, Flow, Refusal, Tell
-from rekindle.proxy.validation import invalid
-from rekindle.transcript.model import Item, Message, ToolCall, Turn
+from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.transcript.model import Item, ToolCallItem, TranscriptMessage, TranscriptTurn
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.replay_v1 import Terminals, as_line, is_unfinished, message_id
+from rekindle.transcript.replay_v1 import Terminals, is_unfinished, message_id
 
-_MESSAGE, _TURNS, _SEQ = CURSORS
+REPLAY_CURSORS = ("_rekindle_message", "_rekindle_turns", "_rekindle_seq")
+"""The cursor types that Rekindle adds to `start`."""
+
+_MESSAGE, _TURNS, _SEQ = REPLAY_CURSORS
+
+
+class BadCursor(ValueError):
+    """A cursor of an unknown type, with a wrong value, or for a message that does not exist."""
+
+    def __init__(self, cursor: object, reason: str) -> None:
+        super().__init__(reason)
+        self.cursor = cursor
+        self.reason = reason
 
 
 def check_cursor(cursor: object) -> None:
-    """Raise Refusal if a cursor is of no kind that is known."""
-    told = table(cursor)
-    match text(told.get("type")):
+    """Check the type of a cursor and the types of its values.
+
+    Raises BadCursor.
+    """
+    fields = as_object(cursor)
+    match as_str(fields.get("type")):
         case "start" | "_rekindle_message":
             pass
         case "_rekindle_turns":
-            _number(told, "last")
+            _whole_number(fields, "last")
         case "_rekindle_seq":
-            _number(told, "seq")
+            _whole_number(fields, "seq")
         case _:
-            raise _refused(cursor, "is no place to replay from that is known here")
+            raise BadCursor(cursor, "is no place to replay from that is known here")
 
 
-def turns_from(cursor: object, transcript: Transcript) -> list[Turn]:
-    """Return the turns, or the parts of them, that a cursor asks for. Raises Refusal."""
-    told = table(cursor)
-    match told.get("type"):
-        case "start":
-            return transcript.turns
-        case _ if told.get("type") == _MESSAGE:
-            return _from_message(told, transcript)
-        case _ if told.get("type") == _TURNS:
-            count = _number(told, "last")
-            return transcript.turns[max(len(transcript.turns) - count, 0) :] if count else []
-        case _:
-            return _since(transcript, _number(told, "seq"))
+def select_turns(cursor: object, transcript: Transcript) -> list[TranscriptTurn]:
+    """Return the turns, or the parts of turns, that a cursor selects.
+
+    Raises BadCursor.
+    """
+    fields = as_object(cursor)
+    kind = fields.get("type")
+    if kind == "start":
+        return transcript.turns
+    if kind == _MESSAGE:
+        return _from_message(fields, transcript)
+    if kind == _TURNS:
+        count = _whole_number(fields, "last")
+        return transcript.turns[max(len(transcript.turns) - count, 0) :] if count else []
+    return _changed_since(transcript, _whole_number(fields, "seq"))
 
 
-def tell_position(session_id: str) -> Flow:
-    """Tell the client from where on it has yet to hear of a session, as far as is known."""
-    session: Session | None = None
-    with suppress(Refusal):
-        session = yield Find(session_id)
-    if session is not None:
-        ours = {"rekindle": {"seq": session.last_seq + 1}}
-        yield Tell(
-            [as_line(session_id, {"sessionUpdate": methods.SESSION_INFO_UPDATE, "_meta": ours})]
-        )
-    return None
-
-
-def _from_message(told: dict[str, Any], transcript: Transcript) -> list[Turn]:
-    wanted = told.get("messageId")
+def _from_message(cursor: dict[str, Any], transcript: Transcript) -> list[TranscriptTurn]:
+    wanted = cursor.get("messageId")
     for turn in transcript.turns:
         for index, item in enumerate(turn.items):
-            if isinstance(item, Message) and message_id(item) == wanted:
+            if isinstance(item, TranscriptMessage) and message_id(item) == wanted:
                 later = transcript.turns[turn.number :]
                 return [replace(turn, items=turn.items[index:]), *later]
-    raise _refused(told, "names no message of the session")
+    raise BadCursor(cursor, "names no message of the session")
 
 
-def _since(transcript: Transcript, seq: int) -> list[Turn]:
-    """Return what has changed since an entry; what was begun before it is told whole."""
+def _changed_since(transcript: Transcript, seq: int) -> list[TranscriptTurn]:
+    terminals = transcript.terminals
     turns = [
-        replace(turn, items=[item for item in turn.items if _has_changed(item, turn, seq, shown)])
-        for shown in [transcript.terminals]
+        replace(turn, items=[it for it in turn.items if _has_changed(it, turn, seq, terminals)])
         for turn in transcript.turns
     ]
     return [turn for turn in turns if turn.items]
 
 
-def _has_changed(item: Item, turn: Turn, seq: int, terminals: Terminals) -> bool:
+def _has_changed(item: Item, turn: TranscriptTurn, seq: int, terminals: Terminals) -> bool:
     last = max(item.seq, item.last_seq)
-    if isinstance(item, ToolCall):
-        names = [str(table(part).get("terminalId")) for part in rows(item.fields.get("content"))]
-        last = max([last, *(terminals[name].last_seq for name in names if name in terminals)])
+    if isinstance(item, ToolCallItem):
+        content = map(as_object, as_array(item.fields.get("content")))
+        shown = [terminals.get(str(part.get("terminalId"))) for part in content]
+        last = max([last, *(terminal.last_seq for terminal in shown if terminal is not None)])
         if is_unfinished(item):
-            # It ends with its turn: then, or when that was cut off, which nobody has noted.
+            # An unfinished call ends with its turn. No entry marks the end of an interrupted turn.
             last = max(last, turn.ended_seq or seq)
     return last >= seq
 
 
-def _number(told: dict[str, Any], name: str) -> int:
-    value = told.get(name)
+def _whole_number(cursor: dict[str, Any], name: str) -> int:
+    value = cursor.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _refused(told, f"needs a whole number as {name}")
+        raise BadCursor(cursor, f"needs a whole number as {name}")
     return value
-
-
-def _refused(cursor: object, what: str) -> Refusal:
-    return invalid(methods.RESUME, "replayFrom", cursor, what)

@@ -10,24 +10,24 @@ of its place in the record where the agent gave none, and so stays the same.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rekindle.acp.jsonrpc import encode, table, text
-from rekindle.acp.methods import SESSION_INFO_UPDATE, UPDATE
+from rekindle.acp.methods import SESSION_INFO_UPDATE
+from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.translate.commands import commands_to_v1
 from rekindle.acp.translate.config import options_to_v1
-from rekindle.acp.translate.content_blocks import block_to_v1
 from rekindle.acp.translate.plans import plan_to_v1
 from rekindle.acp.translate.tool_calls import call_to_v1
+from rekindle.acp.translate.updates import block_to_v1
+from rekindle.jsonvalue import as_object, as_str
 from rekindle.transcript.model import (
     Gap,
-    Handover,
+    HandoverItem,
     Item,
-    Message,
-    Other,
-    Plan,
+    OtherItem,
+    PlanItem,
     Role,
-    Terminal,
-    ToolCall,
-    Turn,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
 from rekindle.transcript.reducer import Transcript
 
@@ -54,9 +54,9 @@ _STATE = (
 """What is told of the present state, in this order."""
 
 
-def replay(
+def replay_v1(
     transcript: Transcript,
-    turns: Iterable[Turn] | None = None,
+    turns: Iterable[TranscriptTurn] | None = None,
     *,
     title: str | None = None,
     is_running: bool = False,
@@ -73,7 +73,7 @@ def replay(
         yield from _turn(turn, transcript.terminals, is_going_on=is_going_on)
     state = dict(transcript.state)
     if title is not None:
-        info = table(state.get(SESSION_INFO_UPDATE))
+        info = as_object(state.get(SESSION_INFO_UPDATE))
         state[SESSION_INFO_UPDATE] = {**info, "title": title}
     for kind in _STATE:
         if kind in state:
@@ -102,18 +102,12 @@ def handover_notice(at_us: int) -> Update:
     }
 
 
-def as_line(session_id: str, update: Update) -> bytes:
-    """Write an update as the notification that carries it."""
-    params = {"sessionId": session_id, "update": update}
-    return encode({"jsonrpc": "2.0", "method": UPDATE, "params": params})
-
-
-def message_id(message: Message) -> str:
+def message_id(message: TranscriptMessage) -> str:
     """Return a message's id; where the agent gave none, one that never changes."""
     return message.id or message.name or f"rekindle-{message.seq}"
 
 
-def _turn(turn: Turn, terminals: Terminals, *, is_going_on: bool) -> Iterator[Update]:
+def _turn(turn: TranscriptTurn, terminals: Terminals, *, is_going_on: bool) -> Iterator[Update]:
     last: Update | None = None
     for item in turn.items:
         may_go_on = is_going_on and item is turn.items[-1]
@@ -128,16 +122,16 @@ def _turn(turn: Turn, terminals: Terminals, *, is_going_on: bool) -> Iterator[Up
 
 def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -> Iterator[Update]:
     match item:
-        case Message():
+        case TranscriptMessage():
             yield from _message(item, may_go_on=may_go_on)
-        case ToolCall():
+        case ToolCallItem():
             yield _tool_call(item, terminals, is_over=is_over)
-        case Handover():
+        case HandoverItem():
             yield handover_notice(item.at_us)
-        case Plan():
+        case PlanItem():
             entries = plan_to_v1({"type": "items", "entries": item.entries})
             yield {"sessionUpdate": "plan", **item.rest, "entries": entries}
-        case Other():
+        case OtherItem():
             # Lost: what only version 2 has. A version 1 client would not read on.
             if item.protocol == 1 or str(item.update.get("sessionUpdate")).startswith("_"):
                 yield item.update
@@ -151,7 +145,7 @@ def _item(item: Item, terminals: Terminals, *, is_over: bool, may_go_on: bool) -
             pass  # a reminder: the user has seen what the agent was told
 
 
-def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:
+def _message(message: TranscriptMessage, *, may_go_on: bool) -> Iterator[Update]:
     update: Update = {"sessionUpdate": _KINDS[message.role]}
     if message.id is not None or message.role is Role.USER or not may_go_on:
         # The rest of what is still being said will come without an id, if it has none.
@@ -167,24 +161,24 @@ def _message(message: Message, *, may_go_on: bool) -> Iterator[Update]:
         yield {**update, "content": {"type": "text", "text": ""}, **meta}
 
 
-def _tool_call(call: ToolCall, terminals: Terminals, *, is_over: bool) -> Update:
+def _tool_call(call: ToolCallItem, terminals: Terminals, *, is_over: bool) -> Update:
     def show(terminal_id: str) -> str:
         """Return text for a terminal: a client cannot show one that it did not make."""
         raw = call.fields.get("rawOutput")
         terminal = terminals.get(terminal_id)
-        known = (terminal and terminal.text, raw, table(raw).get("output"))
-        return next((words for words in map(text, known) if words), _GONE)
+        known = (terminal and terminal.text, raw, as_object(raw).get("output"))
+        return next((words for words in map(as_str, known) if words), _GONE)
 
     fields = call_to_v1(call.fields, show)
     update = {"sessionUpdate": "tool_call", "toolCallId": call.id, "title": "", **fields}
-    if is_over and text(update.get("status", "pending")) in UNFINISHED:
+    if is_over and as_str(update.get("status", "pending")) in UNFINISHED:
         update["status"] = "failed"
     return update
 
 
-def is_unfinished(call: ToolCall) -> bool:
+def is_unfinished(call: ToolCallItem) -> bool:
     """Tell whether a tool call was never said to have ended."""
-    return text(call.fields.get("status", "pending")) in UNFINISHED
+    return as_str(call.fields.get("status", "pending")) in UNFINISHED
 
 
 def _told(update: Update) -> Update:
@@ -193,6 +187,6 @@ def _told(update: Update) -> Update:
 
 def marked(update: Update, **more: object) -> Update:
     """Mark an update as told again, beside what its `_meta` already says."""
-    meta = table(update.get("_meta"))
-    ours = {**table(meta.get("rekindle")), "replayed": True, **more}
+    meta = as_object(update.get("_meta"))
+    ours = {**as_object(meta.get("rekindle")), "replayed": True, **more}
     return {**update, "_meta": {**meta, "rekindle": ours}}

@@ -8,22 +8,22 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.translate.commands import commands_to_v2
 from rekindle.acp.translate.config import options_to_v2
 from rekindle.acp.translate.plans import plan_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v2
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.transcript.model import (
     Gap,
-    Handover,
+    HandoverItem,
     Item,
-    Message,
-    Plan,
-    Reminder,
+    PlanItem,
+    ReminderItem,
     Role,
-    Terminal,
-    ToolCall,
-    Turn,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_v1 import (
@@ -41,7 +41,11 @@ _KINDS = {Role.USER: "user_message", Role.AGENT: "agent_message", Role.THOUGHT: 
 
 
 def replay_v2(
-    turns: list[Turn], transcript: Transcript, *, title: str | None = None, is_running: bool = False
+    turns: list[TranscriptTurn],
+    transcript: Transcript,
+    *,
+    title: str | None = None,
+    is_running: bool = False,
 ) -> Iterator[Update]:
     """Yield the updates of these turns, and of the state. `is_running`: the last has not ended."""
     last = len(transcript.turns)
@@ -67,7 +71,7 @@ def state_updates(transcript: Transcript, title: str | None = None) -> Iterator[
     if title is not None or "session_info_update" in state:
         known = {} if title is None else {"title": title}
         yield {
-            **table(state.get("session_info_update")),
+            **as_object(state.get("session_info_update")),
             "sessionUpdate": "session_info_update",
             **known,
         }
@@ -77,31 +81,31 @@ def state_updates(transcript: Transcript, title: str | None = None) -> Iterator[
 
 def current_options(transcript: Transcript) -> list[Update]:
     """Return the options as they are set now, modes among them."""
-    modes = dict(table(transcript.offered.get("modes")))
-    mode = table(transcript.state.get("current_mode_update")).get("currentModeId")
+    modes = dict(as_object(transcript.offered.get("modes")))
+    mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
     if mode is not None:
         modes["currentModeId"] = mode
-    told = table(transcript.state.get("config_option_update")).get("configOptions")
+    told = as_object(transcript.state.get("config_option_update")).get("configOptions")
     return options_to_v2(told, modes)
 
 
 def _item(
-    item: Item, terminals: Terminals, shown: set[str], turn: Turn, *, is_over: bool
+    item: Item, terminals: Terminals, shown: set[str], turn: TranscriptTurn, *, is_over: bool
 ) -> Iterator[Update]:
     match item:
-        case Message():
+        case TranscriptMessage():
             yield from _message(item)
-        case ToolCall(is_made_up=True):
+        case ToolCallItem(is_made_up=True):
             pass
-        case ToolCall():
+        case ToolCallItem():
             yield from _terminals_of(item, terminals, shown)
             yield _tool_call(item, turn, is_over=is_over)
-        case Plan():
+        case PlanItem():
             plan = plan_to_v2(item.entries, item.id)
             yield {"sessionUpdate": "plan_update", **item.rest, "plan": plan}
-        case Handover():
+        case HandoverItem():
             yield _said(f"rekindle-handover-{item.at_us}", NOTICE)
-        case Reminder():
+        case ReminderItem():
             pass  # the user has seen what the agent was told
         case Gap():
             yield _said(f"rekindle-{item.seq}", f"[{item}]")
@@ -114,7 +118,7 @@ def _item(
 _OF_VERSION_2 = frozenset({"compaction_update", "compaction_summary_chunk", "plan_update"})
 
 
-def _message(message: Message) -> Iterator[Update]:
+def _message(message: TranscriptMessage) -> Iterator[Update]:
     kind, own_id = _KINDS[message.role], message_id(message)
     first: list[dict[str, Any]] = []
     rest: list[dict[str, Any]] = []
@@ -128,8 +132,8 @@ def _message(message: Message) -> Iterator[Update]:
         yield {"sessionUpdate": f"{kind}_chunk", "messageId": own_id, "content": piece}
 
 
-def _terminals_of(call: ToolCall, terminals: Terminals, shown: set[str]) -> Iterator[Update]:
-    for part in map(table, rows(call.fields.get("content"))):
+def _terminals_of(call: ToolCallItem, terminals: Terminals, shown: set[str]) -> Iterator[Update]:
+    for part in map(as_object, as_array(call.fields.get("content"))):
         terminal_id = str(part.get("terminalId"))
         if part.get("type") == "terminal" and terminal_id not in shown:
             shown.add(terminal_id)
@@ -143,9 +147,9 @@ def _terminals_of(call: ToolCall, terminals: Terminals, shown: set[str]) -> Iter
             }
 
 
-def _tool_call(call: ToolCall, turn: Turn, *, is_over: bool) -> Update:
+def _tool_call(call: ToolCallItem, turn: TranscriptTurn, *, is_over: bool) -> Update:
     fields = call_to_v2(call.fields)
-    if is_over and text(fields.get("status", "pending")) in UNFINISHED:
+    if is_over and as_str(fields.get("status", "pending")) in UNFINISHED:
         fields["status"] = "cancelled" if turn.stop_reason == "cancelled" else "failed"
     return {"sessionUpdate": "tool_call_update", "toolCallId": call.id, **fields}
 

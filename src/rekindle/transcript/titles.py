@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import table, text
+from rekindle.jsonvalue import as_object, as_str
 
 LONGEST = 80
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:
     """Make a title from a prompt's first words; None when it has no words."""
-    for block in map(table, blocks):
+    for block in map(as_object, blocks):
         if block.get("type") == "text":
             # All that can be seen of it: a prompt may be a whole book.
-            words = " ".join((text(block.get("text")) or "").split(maxsplit=LONGEST)[:LONGEST])
+            words = " ".join((as_str(block.get("text")) or "").split(maxsplit=LONGEST)[:LONGEST])
             if words:
                 return shorten(words)
     return None

@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from rekindle.importers.base import Talk, Tally
-from rekindle.model import Change, Entry, Imported, Tallied
+from rekindle.model import Change, Counted, Entry, Imported
 from rekindle.store.base import Store
 from rekindle.transfer.merge import stretches
 
@@ -25,7 +25,7 @@ class Writing:
     """
 
     def __init__(
-        self, talk: Talk, first: list[Change], count: Tallied, *, common: int = 0, after: int = 0
+        self, talk: Talk, first: list[Change], count: Counted, *, common: int = 0, after: int = 0
     ) -> None:
         self._session_id = talk.arrived.id
         self._origin = talk.arrived.origin

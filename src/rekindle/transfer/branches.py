@@ -14,12 +14,12 @@ from rekindle.errors import SessionNotFound
 from rekindle.importers.base import Talk, Tally
 from rekindle.model import (
     Archived,
-    Arrived,
+    Counted,
     Entry,
     Forked,
     Imported,
+    IncomingSession,
     Session,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -58,7 +58,7 @@ class Asides:
             checksum = sha256(checksum).digest()
         return own
 
-    def keep(self, known: Session, arrived: Arrived, parts_with: Entry, at_us: int) -> None:
+    def keep(self, known: Session, arrived: IncomingSession, parts_with: Entry, at_us: int) -> None:
         """Keep what a file does not say any more, but for what was only assumed of its end."""
         ours, theirs = known.origin, arrived.origin
         if ours is None or theirs is None or parts_with.seq > ours.settled:
@@ -76,7 +76,7 @@ class Asides:
                 # The first title that is made of a prompt stays, unless it is taken back.
                 Titled(session_id=own, at_us=then_us, source=TitleSource.PROMPT, title=None),
                 *titled(kept, kept.titles),
-                Tallied(session_id=own, at_us=then_us, turns=known.turns, messages=known.messages),
+                Counted(session_id=own, at_us=then_us, turns=known.turns, messages=known.messages),
                 Imported(session_id=own, at_us=then_us, origin=replace(ours, stamp="")),
                 Archived(session_id=own, at_us=at_us),
             ],
@@ -144,7 +144,7 @@ def session_or_none(store: Store, session_id: str) -> Session | None:
         return None
 
 
-def is_its_own(known: Session, arrived: Arrived) -> bool:
+def is_its_own(known: Session, arrived: IncomingSession) -> bool:
     """Tell whether all that a session has is from this very file, or told in it."""
     ours, theirs = known.origin, arrived.origin
     if ours is None or theirs is None or ours.entries != known.last_seq:
@@ -152,7 +152,7 @@ def is_its_own(known: Session, arrived: Arrived) -> bool:
     return is_same_file(known, arrived) and ours.recorded == theirs.recorded
 
 
-def is_same_file(known: Session, arrived: Arrived) -> bool:
+def is_same_file(known: Session, arrived: IncomingSession) -> bool:
     """Tell whether a session was last taken from this very file."""
     ours, theirs = known.origin, arrived.origin
     if ours is None or theirs is None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, MsgspecError, Struct
 
 from rekindle.errors import BadBundle
-from rekindle.model import Arrived, Entry, Kind, Session, Side, TitleSource
+from rekindle.model import Entry, IncomingSession, Kind, Session, Side, TitleSource
 
 VERSION = 1
 LONGEST_LINE = 256 * 1024 * 1024
@@ -40,7 +40,7 @@ class Head(Struct, frozen=True, kw_only=True):
 class SessionLine(Struct, frozen=True, kw_only=True, tag="session", tag_field="type"):
     """A session, and how many lines of entries follow."""
 
-    session: Arrived
+    session: IncomingSession
     entries: Annotated[int, Meta(ge=0, le=MOST_ENTRIES)]
 
 
@@ -102,8 +102,8 @@ def _session_lines(
         raise BadBundle(f"session {session.id} was removed meanwhile: nothing is exported")
 
 
-def _arrived(session: Session, titles: dict[TitleSource, str]) -> Arrived:
-    return Arrived(
+def _arrived(session: Session, titles: dict[TitleSource, str]) -> IncomingSession:
+    return IncomingSession(
         id=session.id,
         created_us=session.created_us,
         agent_session_id=session.agent_session_id,
@@ -237,7 +237,7 @@ def _read(line: bytes) -> SessionLine | EntryLine | End:
         raise BadBundle(f"it cannot be read: {error}") from None
 
 
-def check_arrived(arrived: Arrived, entries: int) -> None:
+def check_arrived(arrived: IncomingSession, entries: int) -> None:
     """Raise BadBundle for what no store would have written."""
     words = [arrived.id, arrived.agent_session_id, *arrived.agent.command, *arrived.directories]
     words += [arrived.agent.name or "", arrived.agent.version or "", arrived.cwd or ""]

@@ -16,21 +16,21 @@ from msgspec.structs import replace
 from rekindle.errors import StoreUnavailable
 from rekindle.importers.base import Talk, Tally
 from rekindle.model import (
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
     Archived,
-    Arrived,
     Change,
-    Cut,
+    Counted,
     Entry,
-    Holder,
     Imported,
+    IncomingSession,
+    LeaseHolder,
     Opened,
     Page,
     Session,
-    Tallied,
     Titled,
     TitleSource,
+    Truncated,
 )
 from rekindle.store.base import Store
 from rekindle.transfer.batch_writer import Writing
@@ -56,7 +56,7 @@ class Importer:
     """Takes conversations into a store. If it `only_looks`, it says what would become of them."""
 
     def __init__(
-        self, store: Store, holder: Holder, *, undelete: bool = False, only_looks: bool = False
+        self, store: Store, holder: LeaseHolder, *, undelete: bool = False, only_looks: bool = False
     ) -> None:
         self._store = store
         self._holder = holder
@@ -162,10 +162,10 @@ class Importer:
             self._store.write([Opened(session_id=known.id, at_us=at_us)], sync=True)
         return Merged(How.UNDELETED, known.id)
 
-    def _known_as(self, arrived: Arrived) -> str:
+    def _known_as(self, arrived: IncomingSession) -> str:
         """Return what the session is called here that the tool's agent has under this id."""
         if (
-            arrived.agent_session_id == NOBODY
+            arrived.agent_session_id == UNKNOWN_TO_AGENT
             or session_or_none(self._store, arrived.id) is not None
         ):
             return arrived.id
@@ -182,9 +182,9 @@ class Importer:
 
     def _free(self, agent_session_id: str) -> str:
         """Return an agent's id that no session here has: two with one would hear each other."""
-        return NOBODY if self._store.bound([agent_session_id]) else agent_session_id
+        return UNKNOWN_TO_AGENT if self._store.bound([agent_session_id]) else agent_session_id
 
-    def _own_id(self, known: Session, arrived: Arrived) -> str:
+    def _own_id(self, known: Session, arrived: IncomingSession) -> str:
         """Return by which id the tool's agent has the session, unless another one has that."""
         own_id = arrived.agent_session_id
         owner = self._store.known_to_agent_as(own_id)
@@ -225,7 +225,7 @@ class Importer:
             directories=arrived.directories,
             parent_id=arrived.parent_id,
         )
-        count = Tallied(session_id=arrived.id, at_us=arrived.created_us)
+        count = Counted(session_id=arrived.id, at_us=arrived.created_us)
         writing = Writing(talk, [opened, *titled(arrived, arrived.titles)], count)
         if not writing.begin(self._store):
             return None
@@ -262,8 +262,8 @@ class Importer:
         with Driving(self._store, self._holder, known.id):
             if found.ours is not None:
                 self._asides.keep(known, arrived, found.ours, at_us)
-                first.append(Cut(session_id=known.id, at_us=at_us, until_seq=found.common))
-            count = Tallied(
+                first.append(Truncated(session_id=known.id, at_us=at_us, until_seq=found.common))
+            count = Counted(
                 session_id=known.id, at_us=at_us, turns=-known.turns, messages=-known.messages
             )
             writing = Writing(talk, first, count, common=found.common, after=known.last_seq)
@@ -298,7 +298,7 @@ class Importer:
         return merged
 
 
-def _is_the_same_file(known: Session, arrived: Arrived) -> bool:
+def _is_the_same_file(known: Session, arrived: IncomingSession) -> bool:
     """Tell whether a session was imported from a file that says just what this one does."""
     ours, theirs = known.origin, arrived.origin
     if ours is None or theirs is None or not theirs.sha256:
@@ -317,7 +317,7 @@ def _has_to_be_less(known: Session, talk: Talk, found: Compared) -> bool:
     return talk.is_shortened or found.ours.seq > known.origin.settled
 
 
-def _titled_anew(arrived: Arrived, found: Compared) -> list[Titled]:
+def _titled_anew(arrived: IncomingSession, found: Compared) -> list[Titled]:
     """Return what gives a session the tool's titles, also if it begins with another prompt now."""
     titles = _of_the_tool(arrived)
     changes = titled(arrived, titles)
@@ -329,7 +329,7 @@ def _titled_anew(arrived: Arrived, found: Compared) -> list[Titled]:
     return [Titled(session_id=arrived.id, at_us=at_us, source=source, title=None), *changes]
 
 
-def _of_the_tool(arrived: Arrived) -> dict[TitleSource, str]:
+def _of_the_tool(arrived: IncomingSession) -> dict[TitleSource, str]:
     return {by: it for by, it in arrived.titles.items() if by is not TitleSource.USER}
 
 

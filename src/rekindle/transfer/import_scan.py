@@ -11,7 +11,7 @@ from rekindle.errors import RekindleError, SessionInUse
 from rekindle.importers.base import Found, Notes, Talk, Tool
 from rekindle.importers.scan import why
 from rekindle.importers.validate import is_sound, sound_folder, sound_name
-from rekindle.model import NOBODY, Arrived, Origin, TitleSource
+from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin, TitleSource
 from rekindle.store.base import Store
 from rekindle.transfer.import_apply import Importer
 from rekindle.transfer.merge import How, Merged
@@ -193,13 +193,13 @@ class Gatherer:
         return replace(talk, arrived=_sound(talk.arrived, origin), folder=sound_folder(talk.folder))
 
 
-def _sound(arrived: Arrived, origin: Origin) -> Arrived:
+def _sound(arrived: IncomingSession, origin: Origin) -> IncomingSession:
     """Return what is known of a session without what no tool would say."""
     own_id = arrived.agent_session_id
     return replace(
         arrived,
         id=sound_name(arrived.id, _LONGEST_ID),
-        agent_session_id=own_id if is_sound(own_id, _LONGEST_ID) else NOBODY,
+        agent_session_id=own_id if is_sound(own_id, _LONGEST_ID) else UNKNOWN_TO_AGENT,
         cwd=sound_folder(arrived.cwd),
         directories=tuple(it for it in arrived.directories if sound_folder(it)),
         parent_id=sound_name(arrived.parent_id, _LONGEST_ID) if arrived.parent_id else None,

@@ -17,12 +17,14 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.errors import SessionNotFound
+from rekindle.model import SearchDocument
 from rekindle.store.base import Store
 from rekindle.store.sqlite.schema import REVISION_BITS, place, places, seq_at
 from rekindle.store.sqlite.search_index import Index, table_of
 from rekindle.store.sqlite.sql import LAST_PLACE
+from rekindle.text.tokens import humps, parted
 from rekindle.transcript.reducer import Transcript
-from rekindle.transcript.search_documents import Passage, humps, of_title, parted, passages
+from rekindle.transcript.search_documents import search_documents, title_document
 
 # A title that is made of the first prompt is found there.
 _STALE = f"""
@@ -103,7 +105,7 @@ class _Turn(Struct, frozen=True):
 
     number: int
     begin: int
-    passages: list[Passage]
+    passages: list[SearchDocument]
 
 
 class _Work(Struct, frozen=True, kw_only=True):
@@ -113,7 +115,7 @@ class _Work(Struct, frozen=True, kw_only=True):
     expected: _Mark
     first: int
     last: int
-    found: list[Passage]
+    found: list[SearchDocument]
     mark: _Mark
     is_whole: bool = True
 
@@ -193,7 +195,7 @@ def _works(index: Index, store: Store, task: _Task) -> Iterator[_Work]:
         # It was erased meanwhile.
         return
     expected, first = task.mark, place(task.key, max(1, turns[0].begin) if turns else 1)
-    held: list[Passage] = []
+    held: list[SearchDocument] = []
     size = 0
     for turn, following in pairwise(turns):
         held += turn.passages
@@ -217,7 +219,7 @@ def _works(index: Index, store: Store, task: _Task) -> Iterator[_Work]:
     )
 
 
-def _size(found: list[Passage]) -> int:
+def _size(found: list[SearchDocument]) -> int:
     return sum(len(it.words) + _CHARACTERS_OF_A_ROW for it in found)
 
 
@@ -242,7 +244,7 @@ def _fold(store: Store, task: _Task, start: _Mark) -> tuple[list[_Turn], int]:
         if turn.items:
             # What comes before the first turn belongs to it.
             begin = turn.items[0].seq if turn.number > 1 else 0
-            turns.append(_Turn(turn.number, begin, list(passages(turn))))
+            turns.append(_Turn(turn.number, begin, list(search_documents(turn))))
     return turns, seq
 
 
@@ -284,12 +286,12 @@ def _may_write(index: Index, work: _Work) -> bool:
     return is_as_expected and bool(index.db.execute(_IS_THERE, (key, work.task.id)).fetchall())
 
 
-def _title(task: _Task) -> list[Passage]:
-    return [of_title(task.title, task.updated_us)] if task.title else []
+def _title(task: _Task) -> list[SearchDocument]:
+    return [title_document(task.title, task.updated_us)] if task.title else []
 
 
 def _write_passages(
-    index: Index, shard: int, key: int, between: tuple[int, int], wanted: list[Passage]
+    index: Index, shard: int, key: int, between: tuple[int, int], wanted: list[SearchDocument]
 ) -> None:
     """Make the passages of a stretch what is wanted, touching only those that differ."""
     found = {place(key, it.seq): _row(it) for it in wanted}
@@ -308,7 +310,7 @@ def _write_passages(
     index.count(shard, len(new) - len(gone))
 
 
-def _row(passage: Passage) -> _Row:
+def _row(passage: SearchDocument) -> _Row:
     return (
         passage.turn,
         passage.at_us,

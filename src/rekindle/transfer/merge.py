@@ -18,18 +18,18 @@ from msgspec.structs import replace
 
 from rekindle.errors import SessionInUse, SessionNotFound, StoreUnavailable
 from rekindle.model import (
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
-    Arrived,
     Change,
+    Counted,
     Entry,
-    Holder,
+    EntryBatch,
     Imported,
+    IncomingSession,
+    LeaseHolder,
     Opened,
     Page,
     Session,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -78,14 +78,14 @@ class Merger:
     """
 
     def __init__(
-        self, store: Store, holder: Holder, *, undelete: bool = False, trust: bool = False
+        self, store: Store, holder: LeaseHolder, *, undelete: bool = False, trust: bool = False
     ) -> None:
         self._store = store
         self._holder = holder
         self._undelete = undelete
         self._trust = trust
 
-    def take(self, arrived: Arrived, read: Read, at_us: int) -> Merged:
+    def take(self, arrived: IncomingSession, read: Read, at_us: int) -> Merged:
         """Take a session in. Raises SessionInUse, StoreUnavailable."""
         arrived = self._as_known_here(arrived)
         target, parent = arrived.id, arrived.parent_id
@@ -116,7 +116,7 @@ class Merger:
                 return merged
         raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
 
-    def _as_known_here(self, arrived: Arrived) -> Arrived:
+    def _as_known_here(self, arrived: IncomingSession) -> IncomingSession:
         """Return a branch that our own copy of the session became elsewhere as that session."""
         branch = _BRANCH.fullmatch(arrived.id)
         if branch is None or self._known(arrived.id) or not self._known(branch[1]):
@@ -133,7 +133,7 @@ class Merger:
         except SessionNotFound:
             return None
 
-    def _make(self, arrived: Arrived, read: Read) -> int | None:
+    def _make(self, arrived: IncomingSession, read: Read) -> int | None:
         """Write a session that is not here; return how many entries, None if it is here now."""
         opened = Opened(
             session_id=arrived.id,
@@ -153,7 +153,12 @@ class Merger:
         return counted.count if self._store.extend(arrived.id, 0, changes) else None
 
     def _extend(
-        self, known: Session, arrived: Arrived, missing: Iterator[Entry], after: int, at_us: int
+        self,
+        known: Session,
+        arrived: IncomingSession,
+        missing: Iterator[Entry],
+        after: int,
+        at_us: int,
     ) -> Merged | None:
         """Append what is missing here; return what was done, None if the session has changed."""
         counted = _Counted(missing)
@@ -190,9 +195,9 @@ class Merger:
 
     def _free(self, agent_session_id: str) -> str:
         """Return an agent's id that no session here has: two with one would hear each other."""
-        return NOBODY if self._store.bound([agent_session_id]) else agent_session_id
+        return UNKNOWN_TO_AGENT if self._store.bound([agent_session_id]) else agent_session_id
 
-    def _agent_session_id(self, known: Session, arrived: Arrived) -> str | None:
+    def _agent_session_id(self, known: Session, arrived: IncomingSession) -> str | None:
         """Return by which id the agent knows an extended session; None leaves it as it is."""
         if known.last_seq == 0:
             return None
@@ -216,7 +221,7 @@ class Merger:
 class Driving:
     """Keeps everybody else from driving a session. Raises SessionInUse."""
 
-    def __init__(self, store: Store, holder: Holder, session_id: str) -> None:
+    def __init__(self, store: Store, holder: LeaseHolder, session_id: str) -> None:
         self._store = store
         self._holder = holder
         self._session_id = session_id
@@ -277,14 +282,14 @@ def branch_name(session_id: str, checksum: bytes) -> str:
     return f"{session_id}{BRANCH_MARK}{checksum.hex()[:12]}"
 
 
-def as_branch(arrived: Arrived, branch_id: str, parent_id: str | None) -> Arrived:
+def as_branch(arrived: IncomingSession, branch_id: str, parent_id: str | None) -> IncomingSession:
     """Return what came as a session of its own."""
     titles = arrived.titles or {TitleSource.PROMPT: "Session"}
     named = {source: f"{title.removesuffix(_FORK)}{_FORK}" for source, title in titles.items()}
     return replace(arrived, id=branch_id, parent_id=parent_id, titles=named)
 
 
-def titled(arrived: Arrived, titles: dict[TitleSource, str]) -> list[Titled]:
+def titled(arrived: IncomingSession, titles: dict[TitleSource, str]) -> list[Titled]:
     """Return what gives a session these titles."""
     at_us = arrived.created_us
     return [
@@ -293,9 +298,9 @@ def titled(arrived: Arrived, titles: dict[TitleSource, str]) -> list[Titled]:
     ]
 
 
-def _tallied(arrived: Arrived, known: Session | None = None) -> Tallied:
+def _tallied(arrived: IncomingSession, known: Session | None = None) -> Counted:
     turns, messages = (known.turns, known.messages) if known else (0, 0)
-    return Tallied(
+    return Counted(
         session_id=known.id if known else arrived.id,
         at_us=arrived.created_us,
         turns=max(0, arrived.turns - turns),
@@ -303,7 +308,7 @@ def _tallied(arrived: Arrived, known: Session | None = None) -> Tallied:
     )
 
 
-def stretches(session_id: str, entries: Iterable[Entry]) -> Iterator[Stretch]:
+def stretches(session_id: str, entries: Iterable[Entry]) -> Iterator[EntryBatch]:
     """Put entries that are alike but for their line together, as they were recorded."""
     held: list[Entry] = []
     size = 0
@@ -328,9 +333,9 @@ def _are_alike(one: Entry, other: Entry) -> bool:
     )
 
 
-def _stretch(session_id: str, entries: list[Entry]) -> Stretch:
+def _stretch(session_id: str, entries: list[Entry]) -> EntryBatch:
     first = entries[0]
-    return Stretch(
+    return EntryBatch(
         session_id=session_id,
         side=first.side,
         kind=first.kind,

@@ -10,11 +10,11 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rekindle.acp.jsonrpc import members, rows, table, text
 from rekindle.importers.base import Talk, Tally
-from rekindle.model import Entry, Kind, Recorded, Session
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.model import Entry, Kind, RecordedPrefix, Session
 from rekindle.store.base import Store
-from rekindle.transcript.handover import has_record
+from rekindle.transcript.handover import carries_history
 from rekindle.transfer.branches import is_same_file
 
 NOTHING_NEW = 0
@@ -31,7 +31,7 @@ def goes_on_with(ours: Iterator[Entry], theirs: Iterator[Entry]) -> int | None:
         if _is_prompt(entry):
             words = _words(entry)
             # Only what was handed a session has what was asked of another before.
-            asked.is_handed = asked.is_handed or (not has_begun and has_record(words))
+            asked.is_handed = asked.is_handed or (not has_begun and carries_history(words))
             has_begun, own = True, next(asked, None)
             if own is None:
                 return entry.seq if not asked.is_anothers else None
@@ -75,7 +75,7 @@ class _Asked(Iterator[str]):
 
 def joined_now(store: Store, known: Session, talk: Talk, begins: int) -> Talk:
     """Return what is here, and then what a file tells from an entry on."""
-    recorded = Recorded(entries=known.last_seq, turns=known.turns, messages=known.messages)
+    recorded = RecordedPrefix(entries=known.last_seq, turns=known.turns, messages=known.messages)
     return _joined(store, known, talk, recorded, begins)
 
 
@@ -91,7 +91,9 @@ def joined_before(store: Store, known: Session, talk: Talk) -> Talk:
     return talk
 
 
-def _joined(store: Store, known: Session, talk: Talk, recorded: Recorded, begins: int) -> Talk:
+def _joined(
+    store: Store, known: Session, talk: Talk, recorded: RecordedPrefix, begins: int
+) -> Talk:
     def ours() -> Iterator[Entry]:
         return islice(store.read(known.id), recorded.entries)
 
@@ -136,11 +138,11 @@ def _is_asked(ours: str, theirs: str) -> bool:
 
     Else it is another one that ends alike, as short ones often do.
     """
-    return ours == theirs or (ours != "" and theirs.endswith(ours) and has_record(theirs))
+    return ours == theirs or (ours != "" and theirs.endswith(ours) and carries_history(theirs))
 
 
 def _words(prompt: Entry) -> str:
     """Return what was asked, without regard to blanks."""
-    params = table((members(prompt.line) or {}).get("params"))
-    said = (text(table(block).get("text")) or "" for block in rows(params.get("prompt")))
+    params = as_object((decode_object(prompt.line) or {}).get("params"))
+    said = (as_str(as_object(block).get("text")) or "" for block in as_array(params.get("prompt")))
     return " ".join(" ".join(said).split())

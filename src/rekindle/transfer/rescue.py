@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rekindle.errors import SessionInUse, SessionNotFound, StoreDamaged, StoreUnavailable
-from rekindle.model import Arrived, Change, Entry, Session, Stretch, Tallied
+from rekindle.model import Change, Counted, Entry, EntryBatch, IncomingSession, Session
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.schema import Database, place, seq_at
 from rekindle.transfer.merge import Merger
@@ -30,18 +30,18 @@ class Doubtful(Struct):
 
     rows: list[tuple[str, int, bytes]]
     """Of each the session, where its first entry lies there, and its lines."""
-    tallied: list[Tallied]
+    tallied: list[Counted]
 
     @classmethod
     def of(cls, changes: Sequence[Change], ends: Mapping[str, int]) -> Self:
         """Return what was written; `ends` tells where sessions end with it."""
         left, rows = dict(ends), list[tuple[str, int, bytes]]()
         for change in reversed(changes):
-            if isinstance(change, Stretch):
+            if isinstance(change, EntryBatch):
                 left[change.session_id] -= change.count
                 where = seq_at(left[change.session_id])
                 rows.append((change.session_id, where, change.data))
-        return cls(rows, [change for change in changes if isinstance(change, Tallied)])
+        return cls(rows, [change for change in changes if isinstance(change, Counted)])
 
     def without(self, session_id: str, entries: Iterator[Entry]) -> Iterator[Entry]:
         """Yield the entries of a session that were there before."""
@@ -101,9 +101,9 @@ def _is_removed(db: Database, session_id: str, seq: int, data: bytes) -> bool:
     return False
 
 
-def _as_it_was(former: "SqliteStore", session: Session, doubtful: Doubtful) -> Arrived:
+def _as_it_was(former: "SqliteStore", session: Session, doubtful: Doubtful) -> IncomingSession:
     turns, messages = doubtful.counted(session.id)
-    return Arrived(
+    return IncomingSession(
         id=session.id,
         created_us=session.created_us,
         agent_session_id=session.agent_session_id,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from rekindle.acp.translate.live_v1 import LiveToV1
-from rekindle.acp.translate.live_v2 import LiveToV2, Named
+from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ class TestToV2:
         live = LiveToV2("x")
         assert live.begin_turn() == "x-1"
         said, named = live.update(chunk("agent_message_chunk", "a"))
-        assert (said["messageId"], named) == ("x-2", Named("agent_message_chunk", "x-2"))
+        assert (said["messageId"], named) == ("x-2", NamedMessage("agent_message_chunk", "x-2"))
         said, named = live.update(chunk("agent_message_chunk", "b"))
         assert (said["messageId"], named) == ("x-2", None)
         assert live.update(chunk("agent_thought_chunk", "c"))[0]["messageId"] == "x-3"

@@ -16,19 +16,19 @@ from rekindle.acp.translate.config import (
     setting_to_v1,
     setting_to_v2,
 )
-from rekindle.acp.translate.content_blocks import block_to_v1
 from rekindle.acp.translate.diff import diff_to_v1, diff_to_v2, git_patch
 from rekindle.acp.translate.endings import ending_to_v1, ending_to_v2
 from rekindle.acp.translate.initialize import (
-    answer_to_v1,
-    answer_to_v2,
     request_to_v1,
     request_to_v2,
+    response_to_v1,
+    response_to_v2,
 )
-from rekindle.acp.translate.permissions import outcome_to_v1, question_to_v1, question_to_v2
+from rekindle.acp.translate.permissions import outcome_to_v1, permission_to_v1, permission_to_v2
 from rekindle.acp.translate.plans import plan_to_v1, plan_to_v2
 from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2, part_to_v1
+from rekindle.acp.translate.updates import block_to_v1
 
 Json = dict[str, Any]
 
@@ -242,17 +242,17 @@ def test_questions_about_a_tool_call() -> None:
     call = {"toolCallId": "t", "title": "Edit", "kind": "edit"}
     option = {"optionId": "o", "name": "O", "kind": "allow_once"}
     v1 = {"sessionId": "s", "toolCall": call, "options": [option]}
-    v2 = question_to_v2(v1)
+    v2 = permission_to_v2(v1)
     assert v2 == {
         "sessionId": "s",
         "options": [option],
         "title": "Edit",
         "subject": {"type": "tool_call", "toolCall": call},
     }
-    assert question_to_v1(v2, "made", show) == v1
-    untitled = question_to_v2({"toolCall": {"toolCallId": "t"}})
+    assert permission_to_v1(v2, "made", show) == v1
+    untitled = permission_to_v2({"toolCall": {"toolCallId": "t"}})
     assert untitled["title"] == "Permission"
-    assert question_to_v1(untitled, "made", show)["toolCall"]["title"] == "Permission"
+    assert permission_to_v1(untitled, "made", show)["toolCall"]["title"] == "Permission"
 
 
 def test_questions_about_something_else() -> None:
@@ -264,19 +264,19 @@ def test_questions_about_something_else() -> None:
         "subject": command,
         "options": [],
     }
-    assert question_to_v1(v2, "made", show)["toolCall"] == {
+    assert permission_to_v1(v2, "made", show)["toolCall"] == {
         "toolCallId": "made",
         "title": "Run?",
         "kind": "execute",
         "rawInput": {"command": "rm", "cwd": "/p"},
         "content": [text("why")],
     }
-    assert question_to_v1({"title": "Go?"}, "made", show) == {
+    assert permission_to_v1({"title": "Go?"}, "made", show) == {
         "options": [],
         "toolCall": {"toolCallId": "made", "title": "Go?"},
     }
     odd = {"options": [{"optionId": "o", "kind": "allow_for_ever"}, {"optionId": "p"}]}
-    kinds = [it["kind"] for it in question_to_v1(odd, "made", show)["options"]]
+    kinds = [it["kind"] for it in permission_to_v1(odd, "made", show)["options"]]
     assert kinds == ["reject_once", "reject_once"]
 
 
@@ -374,7 +374,7 @@ def test_answers_of_agents() -> None:
         "authMethods": [{"id": "k", "name": "K"}],
         "_meta": {"n": 2},
     }
-    v2 = answer_to_v2(v1)
+    v2 = response_to_v2(v1)
     assert v2["capabilities"] == {
         "session": {
             "prompt": {"image": {}, "embeddedContext": {}},
@@ -384,13 +384,13 @@ def test_answers_of_agents() -> None:
         "_meta": {"m": 1},
     }
     assert v2["authMethods"] == [{"type": "agent", "methodId": "k", "name": "K"}]
-    assert answer_to_v1(v2) == v1
-    bare = answer_to_v2({})
+    assert response_to_v1(v2) == v1
+    bare = response_to_v2({})
     assert (bare["info"]["name"], bare["capabilities"]["session"]["mcp"]) == (
         "unknown",
         {"stdio": {}},
     )
-    chat = answer_to_v1({"authMethods": [{"type": "terminal", "methodId": "t", "name": "T"}]})
+    chat = response_to_v1({"authMethods": [{"type": "terminal", "methodId": "t", "name": "T"}]})
     assert chat["agentCapabilities"]["loadSession"] is False
     assert chat["agentCapabilities"]["sessionCapabilities"] == {}
     assert chat["authMethods"] == [{"type": "terminal", "id": "t", "name": "T"}]

@@ -9,7 +9,17 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.model import Deleted, Holder, Kind, Opened, Page, Side, Stretch, Titled, TitleSource
+from rekindle.model import (
+    Deleted,
+    EntryBatch,
+    Kind,
+    LeaseHolder,
+    Opened,
+    Page,
+    Side,
+    Titled,
+    TitleSource,
+)
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
 
@@ -23,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         for number, folder in enumerate(("/old", "/old/sub", "/older")):
             name = f"ses_{number}"
-            said = Stretch(
+            said = EntryBatch(
                 session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=SECRET
             )
             store.write([Opened(session_id=name, at_us=NOW, cwd=folder), said])
@@ -87,7 +97,7 @@ def interleaved(path: Path) -> list[tuple[str, list[str]]]:
                 title = Titled(
                     session_id=name, at_us=NOW, source=TitleSource.AGENT, title=f"title of {word}"
                 )
-                prompt = Stretch(
+                prompt = EntryBatch(
                     session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=NOW, data=data
                 )
                 store.write([Opened(session_id=name, at_us=NOW, cwd=f"/{word}"), title, prompt])
@@ -119,9 +129,11 @@ def test_of_what_is_purged_no_page_that_others_share_keeps_a_copy(path: Path, ho
         break
 
 
-def opened_now(session: str) -> Stretch:
+def opened_now(session: str) -> EntryBatch:
     at_us = NOW + 1
-    return Stretch(session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}")
+    return EntryBatch(
+        session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}"
+    )
 
 
 def test_what_others_keep_from_being_overwritten_is_said_and_can_be_tried_again(
@@ -140,7 +152,7 @@ def test_what_others_keep_from_being_overwritten_is_said_and_can_be_tried_again(
 
 def test_a_session_in_use_is_not_taken_from_under_its_user(path: Path) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_0", Holder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        store.claim("ses_0", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
         for command, *rest in (("delete", "ses_0"), ("relocate", "ses_0", str(path.parent))):
             code, _, complaint = cli(command, path, *rest)
             assert code == 1

@@ -15,7 +15,7 @@ from recorded_sessions import answered, asked, opened, text, told
 from rekindle.cli.commands import export as exporting
 from rekindle.cli.main import main
 from rekindle.cli.progress import Bar
-from rekindle.model import Deleted, Holder, Kind, Page, Side, Stretch
+from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
 
@@ -51,7 +51,7 @@ def failing(done: subprocess.CompletedProcess[bytes]) -> str:
 
 def contents(path: Path) -> list[object]:
     with SqliteStore(path, create=False) as opened_store:
-        pages = [Page(with_strays=True, deleted=deleted) for deleted in (False, True)]
+        pages = [Page(with_unopened=True, deleted=deleted) for deleted in (False, True)]
         sessions = [it for page in pages for it in opened_store.sessions(page)]
         return [(it, list(opened_store.read(it.id))) for it in sessions]
 
@@ -87,7 +87,7 @@ def test_the_replay_is_in_the_version_that_it_was_recorded_in(store: Path) -> No
     assert kinds("--protocol", "2") == {"user_message", "agent_message"}
     said = {"params": {"update": {"sessionUpdate": "agent_message", "content": [text("Yes")]}}}
     line = json.dumps(said).encode()
-    more = Stretch(
+    more = EntryBatch(
         session_id="s2", side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line, protocol=2
     )
     with SqliteStore(store) as opened_store:
@@ -257,7 +257,7 @@ def test_what_is_deleted_or_in_use_here_is_left_alone(store: Path, tmp_path: Pat
     path.write_bytes(export(store, "--all", "--format", "bundle").stdout)
     with SqliteStore(there) as opened_store:
         opened_store.write([Deleted(session_id=SESSION, at_us=NOW)])
-        opened_store.claim("s2", Holder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        opened_store.claim("s2", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
         before = contents(there)
         done = cli("import", "--store", there, path)
         assert done.returncode == 1

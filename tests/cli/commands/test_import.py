@@ -22,7 +22,7 @@ from rekindle.cli import tool_import
 from rekindle.cli.main import main
 from rekindle.cli.store_access import short_id
 from rekindle.cli.tool_import import rest
-from rekindle.model import Holder, Opened, Page
+from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
@@ -61,7 +61,7 @@ def rows(printed: str) -> list[list[str]]:
 
 def stored(home: Path) -> set[str]:
     with SqliteStore(home / "s.db", create=False) as store:
-        return {it.id for it in store.sessions(Page(with_archived=True, with_strays=True))}
+        return {it.id for it in store.sessions(Page(with_archived=True, with_unopened=True))}
 
 
 @pytest.mark.parametrize("source", ["claude", "all"])
@@ -311,7 +311,7 @@ def test_whoever_watches_rests_but_not_for_long() -> None:
 
 def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:
     watcher.until("rekindle: watching")
-    holder = Holder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
     with SqliteStore(home / "s.db") as store:
         store.claim(SESSION, holder)
         it = ClaudeFile()

@@ -13,13 +13,13 @@ from command_runs import STYLE, run, show, terminal
 from rekindle.model import (
     AgentIdentity,
     Archived,
+    Counted,
     Deleted,
-    Holder,
+    EntryBatch,
     Kind,
+    LeaseHolder,
     Opened,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -39,9 +39,9 @@ TITLES = {
 }
 
 
-def entry(session: str, kind: Kind, line: bytes = b"{}") -> Stretch:
+def entry(session: str, kind: Kind, line: bytes = b"{}") -> EntryBatch:
     # So long ago that it moves no session in the list.
-    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=1, data=line)
+    return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=1, data=line)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def path(tmp_path: Path) -> Path:
             told = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
             cwd = "/home/user/projects/parser/packages/inner"
             store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), told])
-            store.write([Tallied(session_id=name, at_us=at_us, turns=number)])
+            store.write([Counted(session_id=name, at_us=at_us, turns=number)])
         store.write([entry("bbbbbbbb-cjk", Kind.PROMPT)])
     return path
 
@@ -85,7 +85,7 @@ def test_the_table_fits_the_terminal_whatever_is_in_it(path: Path, columns: int)
 
 def test_sessions_that_are_live_interrupted_or_archived_are_marked(path: Path) -> None:
     with SqliteStore(path) as store:
-        store.claim("aaaaaaaa-plain", Holder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        store.claim("aaaaaaaa-plain", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
         store.write([Archived(session_id="cccccccc-emoji", at_us=NOW)])
         shown = STYLE.sub("", show("list", "--store", path, "--all")).splitlines()
         assert [line[0] for line in shown[1:5]] == ["●", "!", "▪", " "]

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Tallied, Titled, TitleSource
+from rekindle.model import (
+    AgentIdentity,
+    Counted,
+    EntryBatch,
+    Kind,
+    Opened,
+    Side,
+    Titled,
+    TitleSource,
+)
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
 
@@ -26,12 +35,12 @@ def cli(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
     )
 
 
-def entry(session: str, kind: Kind, message: object, at_us: int = NOW) -> Stretch:
+def entry(session: str, kind: Kind, message: object, at_us: int = NOW) -> EntryBatch:
     line = json.dumps(message).encode()
-    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
+    return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
 
 
-def update(session: str, kind: str, /, **fields: object) -> Stretch:
+def update(session: str, kind: str, /, **fields: object) -> EntryBatch:
     return entry(
         session,
         Kind.UPDATE,
@@ -68,7 +77,7 @@ def store(tmp_path: Path) -> Path:
                     entry(
                         session, Kind.PROMPT, {"params": {"prompt": [text("Hello\nyou")]}}, at_us
                     ),
-                    Tallied(session_id=session, at_us=at_us, turns=1, messages=1),
+                    Counted(session_id=session, at_us=at_us, turns=1, messages=1),
                 ]
             )
         opened.write(

@@ -13,18 +13,18 @@ import pytest
 from command_runs import STYLE, Done, run, terminal
 from rekindle.cli.main import COMMANDS
 from rekindle.model import (
-    NOBODY,
+    UNKNOWN_TO_AGENT,
     AgentIdentity,
     Archived,
+    Counted,
     Deleted,
-    Holder,
+    EntryBatch,
     Kind,
+    LeaseHolder,
     Opened,
     Page,
     Session,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -34,15 +34,15 @@ from rekindle.transcript.reducer import fold
 
 DAY = 24 * 3600 * 1_000_000
 NOW = time.time_ns() // 1000
-HOLDER = Holder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
 
 
-def entry(session: str, kind: Kind, message: object, at_us: int) -> Stretch:
+def entry(session: str, kind: Kind, message: object, at_us: int) -> EntryBatch:
     line = json.dumps(message).encode()
-    return Stretch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
+    return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
 
 
-def turn(session: str, words: str, at_us: int) -> list[Stretch | Tallied]:
+def turn(session: str, words: str, at_us: int) -> list[EntryBatch | Counted]:
     said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Yes."}}
     return [
         entry(
@@ -53,7 +53,7 @@ def turn(session: str, words: str, at_us: int) -> list[Stretch | Tallied]:
         ),
         entry(session, Kind.UPDATE, {"params": {"update": said}}, at_us),
         entry(session, Kind.ANSWER, {"id": 1, "result": {"stopReason": "end_turn"}}, at_us),
-        Tallied(session_id=session, at_us=at_us, turns=1, messages=2),
+        Counted(session_id=session, at_us=at_us, turns=1, messages=2),
     ]
 
 
@@ -95,7 +95,7 @@ def session(path: Path, name: str) -> Session:
 
 def ids(path: Path, **page: object) -> list[str]:
     with SqliteStore(path, create=False) as store:
-        return sorted(it.id for it in store.sessions(Page(with_strays=True, **page)))  # type: ignore[arg-type]
+        return sorted(it.id for it in store.sessions(Page(with_unopened=True, **page)))  # type: ignore[arg-type]
 
 
 ALL = ["ses_0", "ses_100", "ses_400", "ses_50", "ses_stray"]
@@ -194,7 +194,7 @@ def test_a_fork_has_the_same_record_and_a_life_of_its_own(path: Path, cli: Cli) 
     assert (done.returncode, done.stderr) == (0, "")
     fork = session(path, done.stdout.strip())
     assert (fork.parent_id, fork.title, fork.turns, fork.messages) == ("ses_0", "T0 (fork)", 2, 4)
-    assert (fork.agent_session_id, fork.cwd, fork.directories) == (NOBODY, "/p", ("/q",))
+    assert (fork.agent_session_id, fork.cwd, fork.directories) == (UNKNOWN_TO_AGENT, "/p", ("/q",))
     with SqliteStore(path, create=False) as store:
         assert list(store.read(fork.id)) == list(store.read("ses_0"))
 

@@ -10,7 +10,7 @@ import pytest
 
 from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
 from pty_terminal import Terminal
-from rekindle.model import Deleted, Holder
+from rekindle.model import Deleted, LeaseHolder
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE, is_running
 
@@ -162,7 +162,7 @@ def test_a_folder_that_is_gone_is_told(store: Path, session: str) -> None:
 
 
 def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) -> None:
-    holder = Holder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - not that kind
+    holder = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - not that kind
     with SqliteStore(store) as opened:
         opened.claim(session, holder)
         done = cli("prompt", "--store", store, session, "Hello")

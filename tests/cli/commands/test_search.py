@@ -12,7 +12,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rekindle.model import AgentIdentity, Deleted, Kind, Opened, Side, Stretch, Titled, TitleSource
+from rekindle.model import (
+    AgentIdentity,
+    Deleted,
+    EntryBatch,
+    Kind,
+    Opened,
+    Side,
+    Titled,
+    TitleSource,
+)
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from store_damage import overwrite
@@ -35,9 +44,11 @@ def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def prompt(session: str, words: str, at_us: int) -> Stretch:
+def prompt(session: str, words: str, at_us: int) -> EntryBatch:
     line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}}).encode()
-    return Stretch(session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=line)
+    return EntryBatch(
+        session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=line
+    )
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from pty_terminal import Terminal
 from rekindle.cli.main import main
 from rekindle.cli.progress import Bar
-from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch, Titled, TitleSource
+from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
 
@@ -21,18 +21,18 @@ AT = 1_700_000_000_000_000
 SECOND = 1_000_000
 
 
-def entry(kind: Kind, message: object, at_us: int = AT) -> Stretch:
+def entry(kind: Kind, message: object, at_us: int = AT) -> EntryBatch:
     side = Side.CLIENT if kind is Kind.PROMPT else Side.AGENT
     data = json.dumps(message).encode()
-    return Stretch(session_id=S, side=side, kind=kind, at_us=at_us, data=data)
+    return EntryBatch(session_id=S, side=side, kind=kind, at_us=at_us, data=data)
 
 
-def update(kind: str, /, **fields: object) -> Stretch:
+def update(kind: str, /, **fields: object) -> EntryBatch:
     told = {"sessionUpdate": kind, **fields}
     return entry(Kind.UPDATE, {"params": {"sessionId": S, "update": told}})
 
 
-def said(words: str) -> Stretch:
+def said(words: str) -> EntryBatch:
     return update("agent_message_chunk", content=text(words))
 
 
@@ -40,11 +40,11 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-def prompt(number: int, words: str) -> Stretch:
+def prompt(number: int, words: str) -> EntryBatch:
     return entry(Kind.PROMPT, {"id": number, "params": {"prompt": [text(words)]}})
 
 
-def answer(number: int, reason: str = "end_turn", at_us: int = AT) -> Stretch:
+def answer(number: int, reason: str = "end_turn", at_us: int = AT) -> EntryBatch:
     return entry(Kind.ANSWER, {"id": number, "result": {"stopReason": reason}}, at_us)
 
 
@@ -229,7 +229,7 @@ def test_a_session_can_be_chosen_by_its_title_or_as_the_last(store: Path) -> Non
 
 
 def test_the_entries_are_shown_as_they_were_on_the_wire(store: Path) -> None:
-    lines = [it.data.decode() for it in CONVERSATION if isinstance(it, Stretch)]
+    lines = [it.data.decode() for it in CONVERSATION if isinstance(it, EntryBatch)]
     assert show(store, S, "--raw") == lines
     assert show(store, S, "--raw", "--turn", "1") == lines[:6]
     assert show(store, S, "--raw", "--last") == lines[6:]

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from pty_terminal import Terminal
-from rekindle.model import Holder, Kind, Opened, Side, Stretch
+from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
@@ -39,8 +39,8 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def said(session: str, line: bytes) -> Stretch:
-    return Stretch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
+def said(session: str, line: bytes) -> EntryBatch:
+    return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
 def doctor(home: Path, *words: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
@@ -194,7 +194,7 @@ def test_all_entries_are_read_when_asked_for(
 @pytest.mark.parametrize("table", ["stretch", "session", "lease"])
 def test_what_can_be_read_of_a_damaged_store_is_saved(home: Path, path: Path, table: str) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_1", Holder(token="t", pid=1, host=HERE))  # noqa: S106
+        store.claim("ses_1", LeaseHolder(token="t", pid=1, host=HERE))  # noqa: S106
     change(path, "pragma journal_mode = delete")
     overwrite(path, table)
     before = path.read_bytes()

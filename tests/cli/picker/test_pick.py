@@ -15,12 +15,12 @@ from rekindle.cli.picker.list_view import KEYS
 from rekindle.cli.picker.search import Catalogue
 from rekindle.model import (
     AgentIdentity,
+    EntryBatch,
     Kind,
     Opened,
     Page,
     Session,
     Side,
-    Stretch,
     Titled,
     TitleSource,
 )
@@ -52,7 +52,7 @@ def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> No
         )
 
 
-def turn(name: str, number: int, words: str) -> Iterator[Stretch]:
+def turn(name: str, number: int, words: str) -> Iterator[EntryBatch]:
     prompt = {"sessionId": name, "prompt": [{"type": "text", "text": words}]}
     asked = {"id": number, "method": "session/prompt", "params": prompt}
     answer = {"id": number, "result": {"stopReason": "end_turn"}}
@@ -61,7 +61,7 @@ def turn(name: str, number: int, words: str) -> Iterator[Stretch]:
         (Side.AGENT, Kind.ANSWER, answer),
     ):
         data = json.dumps({"jsonrpc": "2.0", **line}).encode()
-        yield Stretch(session_id=name, side=side, kind=kind, at_us=NOW, data=data)
+        yield EntryBatch(session_id=name, side=side, kind=kind, at_us=NOW, data=data)
 
 
 @pytest.fixture

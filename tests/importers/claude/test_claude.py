@@ -12,8 +12,8 @@ from importer_results import check_growth, entries_of, settled_of, talks_of, tol
 from rekindle.importers.base import Notes, Talk
 from rekindle.importers.claude import TOOL
 from rekindle.model import TitleSource
-from rekindle.transcript.handover import compose
-from rekindle.transcript.model import Message, Role, ToolCall
+from rekindle.transcript.handover import handover_text
+from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -176,9 +176,9 @@ def test_results_beside_each_other_are_no_branches(tmp_path: Path) -> None:
     talks = talks_of(TOOL, it.write(tmp_path))
     assert len(talks) == 1
     items = fold(entries_of(talks[0])).turns[0].items
-    calls_told = [item for item in items if isinstance(item, ToolCall)]
+    calls_told = [item for item in items if isinstance(item, ToolCallItem)]
     assert [call.fields["status"] for call in calls_told] == ["completed"] * 3
-    assert isinstance(items[-1], Message)
+    assert isinstance(items[-1], TranscriptMessage)
     assert items[-1].text == "Seen"
 
 
@@ -250,14 +250,14 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
         for turn in fold(entries_of(talks_of(TOOL, it.path(tmp_path))[0])).turns
         for it in turn.items
     ]
-    assert [item.role for item in items if isinstance(item, Message)][3] is Role.THOUGHT
+    assert [item.role for item in items if isinstance(item, TranscriptMessage)][3] is Role.THOUGHT
 
 
 def test_what_an_agent_was_handed_is_no_title(tmp_path: Path) -> None:
     it = ClaudeFile()
     it.turn(1)
     (talk,) = talks_of(TOOL, it.write(tmp_path))
-    record = compose(fold(entries_of(talk)))
+    record = handover_text(fold(entries_of(talk)))
     handed = ClaudeFile()
     handed.user([said(record), said("Go on")])
     (talk,) = talks_of(TOOL, handed.write(tmp_path))

@@ -10,7 +10,7 @@ from rekindle.importers.base import Notes
 from rekindle.importers.claude import TOOL
 from rekindle.importers.claude.user_text import What, hear
 from rekindle.model import TitleSource
-from rekindle.transcript.model import Message, Plan
+from rekindle.transcript.model import PlanItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 
@@ -98,7 +98,7 @@ def test_a_command_that_is_typed_while_the_agent_works_is_no_turn(tmp_path: Path
     it.result("toolu_1", "made")
     it.agent("msg_2", said("Done"), "end_turn")
     (turn,) = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
-    assert [item.text for item in turn.items if isinstance(item, Message)] == [
+    assert [item.text for item in turn.items if isinstance(item, TranscriptMessage)] == [
         "Do it", "/context", "34%", "Done"
     ]  # fmt: skip
     assert turn.stop_reason == "end_turn"
@@ -211,7 +211,7 @@ def test_lists_of_things_to_do_are_plans(tmp_path: Path) -> None:
     it.call("msg_5", "toolu_5", "TaskList", {})
     it.result("toolu_5", "x")
     _, plan = told_of(it, tmp_path)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, PlanItem)
     assert plan.entries == [{"content": "Doing one", "priority": "medium", "status": "in_progress"}]
 
 
@@ -257,7 +257,7 @@ def test_what_was_typed_while_the_agent_worked_stands_where_it_came(tmp_path: Pa
     it.add("attachment", attachment={"type": "queued_command", "prompt": "Thanks"})
     (talk,) = talks_of(TOOL, it.write(tmp_path))
     turns = fold(entries_of(talk)).turns
-    texts = [[it.text for it in turn.items if isinstance(it, Message)] for turn in turns]
+    texts = [[it.text for it in turn.items if isinstance(it, TranscriptMessage)] for turn in turns]
     assert texts == [["Do it", "Quick", "Please", "Done"], ["Thanks"]]
 
 

@@ -10,7 +10,7 @@ from codex_sessions import bare, legacy, paginated, rolled_back
 from importer_results import check_growth, entries_of, settled_of, talks_of, told, written_down
 from rekindle.importers.base import Notes
 from rekindle.importers.codex import TOOL
-from rekindle.transcript.model import Message, Role, ToolCall
+from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -320,7 +320,7 @@ def test_a_file_without_events_is_told_by_what_the_model_was_told(tmp_path: Path
 def test_each_call_is_told_once(tmp_path: Path) -> None:
     for it in (legacy(), paginated()):
         items = told_of(it, tmp_path)
-        calls = [item for item in items if isinstance(item, ToolCall)]
+        calls = [item for item in items if isinstance(item, ToolCallItem)]
         assert len({call.id for call in calls}) == len(calls)
         assert [call.fields["title"] for call in calls].count("Search for 'weather'") == 1
         assert "pending" not in [call.fields["status"] for call in calls]
@@ -336,7 +336,7 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
         for turn in fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
         for item in turn.items
     ]
-    messages = [item for item in items if isinstance(item, Message)]
+    messages = [item for item in items if isinstance(item, TranscriptMessage)]
     assert [item.text for item in messages[:2]] == ["Question 1", "Answer 1"]
     assert "compacted here" in messages[2].text
     assert (messages[3].role, messages[3].text) == (Role.THOUGHT, "What was so far")

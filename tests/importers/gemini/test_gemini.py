@@ -27,7 +27,7 @@ from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.files import File, Records
 from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.transcript.model import Message, Role, ToolCall
+from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 from rekindle.transfer.merge import How
 from tool_imports import Run
@@ -253,7 +253,7 @@ def test_a_branch_is_called_after_its_own_first_prompt(tmp_path: Path) -> None:
 
 def sessions(store: MemoryStore) -> list[Session]:
     """Return the session, and then its branches."""
-    every = store.sessions(Page(with_strays=True, with_archived=True))
+    every = store.sessions(Page(with_unopened=True, with_archived=True))
     return sorted(every, key=lambda it: it.id != SESSION)
 
 
@@ -337,7 +337,7 @@ def test_an_output_that_is_cut_later_stays_as_it_was(tmp_path: Path) -> None:
     message["toolCalls"][0]["result"] = [text("<tool_output_masked>")]
     it.again(message)
     it.replace(list(it.messages.values()))
-    (call,) = [it for it in told_of(it, tmp_path) if isinstance(it, ToolCall)]
+    (call,) = [it for it in told_of(it, tmp_path) if isinstance(it, ToolCallItem)]
     assert "all of it" in str(call.fields["content"])
 
 
@@ -428,7 +428,7 @@ def test_more_messages_than_are_remembered_are_not_told_twice(tmp_path: Path) ->
 def test_the_words_of_a_summary_are_not_the_users(tmp_path: Path) -> None:
     path = compacted().write(tmp_path)
     items = [it for turn in fold(entries_of(talks_of(TOOL, path)[0])).turns for it in turn.items]
-    roles = {it.text: it.role for it in items if isinstance(it, Message)}
+    roles = {it.text: it.role for it in items if isinstance(it, TranscriptMessage)}
     assert next(role for words, role in roles.items() if "snapshot" in words) is Role.THOUGHT
     assert [words for words, role in roles.items() if role is Role.USER] == [
         "Question 1", "Question 2", "Question 3",

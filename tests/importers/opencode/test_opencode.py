@@ -27,7 +27,7 @@ from rekindle.importers.base import Notes, Talk
 from rekindle.importers.line_reader import LONGEST
 from rekindle.importers.opencode import TOOL
 from rekindle.model import Entry
-from rekindle.transcript.model import ToolCall
+from rekindle.transcript.model import ToolCallItem
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -246,7 +246,7 @@ def test_what_is_being_said_is_told_for_the_time_being(tmp_path: Path) -> None:
     assert len(settled_of(talk)) == 4
     *_, wait, words, call, hurry = told(talk)
     assert (wait, words, hurry) == ("Wait", "I am", "Hurry")
-    assert isinstance(call, ToolCall)
+    assert isinstance(call, ToolCallItem)
     assert call.fields["status"] == "failed"
 
 

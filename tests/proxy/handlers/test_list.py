@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from playbook import Playbook
-from rekindle.model import AgentIdentity, Kind, Opened, Side, Stretch
+from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side
 from rekindle.proxy.handlers.list import PAGE_SIZE
 from rekindle.text.times import iso
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 def write(book: Playbook, session_id: str, at_us: int) -> None:
     agent = AgentIdentity(command=("agent",))
-    prompt = Stretch(
+    prompt = EntryBatch(
         session_id=session_id, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=b"{}"
     )
     opened = Opened(session_id=session_id, at_us=at_us, agent=agent, cwd="/p", directories=("/q",))

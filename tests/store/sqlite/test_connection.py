@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from rekindle.model import Holder, Kind, Opened, Page, Side, Stretch
+from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Page, Side
 from rekindle.store.sqlite.connection import in_words, lock_path
 from rekindle.store.sqlite.inspect import is_store
 from rekindle.store.sqlite.quarantine import is_damaged, salvage
@@ -20,8 +20,8 @@ from rekindle.store.sqlite.schema import MIGRATIONS, tables_of
 from rekindle.store.sqlite.store import SqliteStore
 
 
-def said(line: bytes) -> Stretch:
-    return Stretch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=line)
+def said(line: bytes) -> EntryBatch:
+    return EntryBatch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=line)
 
 
 @pytest.mark.parametrize("create", [True, False])
@@ -135,7 +135,7 @@ def test_a_table_that_is_not_as_it_was_made_is_found_to_be_damaged(
     tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / "s.db"
-    holder = Holder(host="h", pid=1, token=name)
+    holder = LeaseHolder(host="h", pid=1, token=name)
     with SqliteStore(path) as store:
         store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
     rename(path, name)
@@ -160,7 +160,7 @@ def test_reading_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "s.db.lock").unlink()
     before = path.read_bytes()
     with SqliteStore(path, create=False) as store:
-        assert [session.id for session in store.sessions(Page(with_strays=True))] == ["s"]
+        assert [session.id for session in store.sessions(Page(with_unopened=True))] == ["s"]
         assert [entry.line for entry in store.read("s")] == [b"1"]
         with pytest.raises(StoreUnavailable, match="cannot be written"):
             store.write([said(b"2")])

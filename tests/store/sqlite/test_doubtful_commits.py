@@ -8,17 +8,17 @@ import pytest
 
 from recorded_sessions import NOW, asked
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Holder, Tallied
+from rekindle.model import Counted, LeaseHolder
 from rekindle.store.sqlite import quarantine
 from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.store import SqliteStore
 from store_damage import chunks, fill
 
-HOLDER = Holder(token="t", pid=1, host="h")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
 CHANGES = (
     asked("ses_1", "once"),
-    Tallied(session_id="ses_1", at_us=NOW, turns=1, messages=1),
+    Counted(session_id="ses_1", at_us=NOW, turns=1, messages=1),
     chunks("ses_1", 7, 3),
     chunks("ses_2", 8, 1),
     chunks("ses_1", 9, 1),

@@ -20,14 +20,14 @@ from rekindle.model import (
     AgentIdentity,
     Archived,
     Change,
+    Counted,
     Deleted,
+    EntryBatch,
     Forked,
     Kind,
     Opened,
     Page,
     Side,
-    Stretch,
-    Tallied,
     Titled,
     TitleSource,
 )
@@ -43,8 +43,8 @@ WORDS = st.text(st.characters(codec="utf-8"))
 TIMES = st.integers(-(2**63), 2**63 - 1)
 
 
-def said(*lines: bytes, session: str = "s", at_us: int = NOW) -> Stretch:
-    return Stretch(
+def said(*lines: bytes, session: str = "s", at_us: int = NOW) -> EntryBatch:
+    return EntryBatch(
         session_id=session,
         side=Side.AGENT,
         kind=Kind.UPDATE,
@@ -102,7 +102,7 @@ def test_what_was_said_before_a_session_was_purged_stays_away(store: Store) -> N
         store.write([Opened(session_id=name, at_us=1, cwd="/p"), said(b"0", session=name)])
         store.write([Deleted(session_id=name, at_us=10)])
     store.purge("purged")
-    early = [Tallied(session_id="purged", at_us=9, turns=1), said(b"1", session="purged", at_us=10)]
+    early = [Counted(session_id="purged", at_us=9, turns=1), said(b"1", session="purged", at_us=10)]
     store.take_pending("t", [*early, said(b"1", session="deleted", at_us=10)])
     assert store.session("purged").is_purged
     assert (lines(store, "purged"), lines(store, "deleted")) == ([], [b"0", b"1"])
@@ -116,7 +116,7 @@ def test_what_was_said_before_a_session_was_purged_stays_away(store: Store) -> N
 
 CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(
-        Stretch,
+        EntryBatch,
         session_id=WORDS,
         side=st.sampled_from(Side),
         kind=st.sampled_from(Kind),
@@ -139,7 +139,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
         source=st.sampled_from(TitleSource),
         title=st.none() | WORDS,
     ),
-    st.builds(Tallied, session_id=WORDS, at_us=TIMES, turns=st.integers(0, 9)),
+    st.builds(Counted, session_id=WORDS, at_us=TIMES, turns=st.integers(0, 9)),
     st.builds(Deleted, session_id=WORDS, at_us=TIMES),
     st.builds(Archived, session_id=WORDS, at_us=TIMES, is_archived=st.booleans()),
     st.builds(Forked, session_id=WORDS, at_us=TIMES, parent_id=WORDS, until_seq=st.integers(0, 9)),
@@ -160,7 +160,7 @@ def test_whatever_waits_is_read_as_it_was(shared: Path, batches: list[list[Chang
         assert waiting.add(batch) == []
     changes = [change for batch in batches for change in batch]
     assert list(waiting.changes()) == changes
-    assert waiting.entries == sum(isinstance(it, Stretch) for it in changes)
+    assert waiting.entries == sum(isinstance(it, EntryBatch) for it in changes)
     waiting.remove()
     assert pending_files(shared) == []
 
@@ -472,4 +472,4 @@ def test_the_oldest_file_is_taken_in_first(path: Path) -> None:
         os.utime(waiting.path, (number, number))
     with open_store(path) as store:
         assert lines(store) == [b"1", b"2", b"3"]
-        assert len(store.sessions(Page(with_strays=True))) == 1
+        assert len(store.sessions(Page(with_unopened=True))) == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from lossy_disk import File, lay_down, losing_disk
 from rekindle.errors import SessionNotFound
-from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite import connection
 from rekindle.store.sqlite.inspect import Examination
 from rekindle.store.sqlite.store import SqliteStore
@@ -59,9 +59,9 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
     return failure, moments
 
 
-def said(numbers: range, length: int) -> Stretch:
+def said(numbers: range, length: int) -> EntryBatch:
     data = b"\n".join(b"%d %s" % (number, b"x" * length) for number in numbers)
-    return Stretch(
+    return EntryBatch(
         session_id="s",
         side=Side.AGENT,
         kind=Kind.UPDATE,

@@ -11,9 +11,9 @@ from rekindle.model import (
     Archived,
     Deleted,
     Forked,
-    Holder,
     Imported,
     Kind,
+    LeaseHolder,
     Origin,
     Titled,
     TitleSource,
@@ -46,8 +46,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     path = tmp_path_factory.mktemp("original") / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(40))
-        store.claim("ses_1", Holder(token="t", pid=1, host="h"))  # noqa: S106 - no password
-        store.release(Holder(token="t", pid=1, host="h"))  # noqa: S106
+        store.claim("ses_1", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+        store.release(LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106
         source = TitleSource.USER
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Two")])
         store.write([Archived(session_id="ses_3", at_us=NOW)])
@@ -74,7 +74,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
         assert [store.session(id_) for id_ in original.ids.values()] == before
         assert store.titles("ses_2") == titles
         # Whoever had it last is still known, and no key is given twice.
-        assert store.claim("ses_1", Holder(token="u", pid=2, host="h")).was_anothers  # noqa: S106
+        assert store.claim("ses_1", LeaseHolder(token="u", pid=2, host="h")).was_held_by_another  # noqa: S106
         store.write([opened("new")])
         (row,) = store._query("select key from session where id = 'new'")  # noqa: SLF001
         assert row[0] == max(original.ids) + 2

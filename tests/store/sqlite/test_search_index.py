@@ -30,7 +30,7 @@ from recorded_sessions import (
     update,
 )
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Deleted, Forked, Holder, Kind, Opened, Page, Stretch
+from rekindle.model import Deleted, EntryBatch, Forked, Kind, LeaseHolder, Opened, Page
 from rekindle.store.address import index_path
 from rekindle.store.sqlite.search_index import Index
 from rekindle.store.sqlite.search_query import Wanted, search
@@ -95,13 +95,13 @@ ENTRIES = st.one_of(
 
 @settings(max_examples=some(150), deadline=None)
 @given(st.lists(ENTRIES, max_size=25))
-def test_an_index_that_grew_is_as_one_made_at_once(steps: list[Stretch | None]) -> None:
+def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s.db"
         with SqliteStore(path) as store:
             # In use, so that it is looked at also when nothing has moved its time.
             store.write([opened("a")])
-            store.claim("a", Holder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+            store.claim("a", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
             for step in steps:
                 if step is None:
                     update(path)
@@ -296,14 +296,14 @@ def test_a_long_session_is_written_in_several_steps(
 WRITER = """
 import json, sys
 from pathlib import Path
-from rekindle.model import Kind, Opened, Side, Stretch
+from rekindle.model import Kind, Opened, Side, EntryBatch
 from rekindle.store.sqlite.store import SqliteStore
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
     store.write([Opened(session_id=name, at_us=1, cwd="/p")])
     for number in range(count):
         prompt = {"params": {"prompt": [{"type": "text", "text": f"{name}word{number}"}]}}
-        store.write([Stretch(session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=number,
+        store.write([EntryBatch(session_id=name, side=Side.CLIENT, kind=Kind.PROMPT, at_us=number,
                              data=json.dumps(prompt).encode())])
 """
 INDEXER = """

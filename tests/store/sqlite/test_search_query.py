@@ -23,7 +23,7 @@ from recorded_sessions import (
     told,
     update,
 )
-from rekindle.model import AgentIdentity, Opened, Page, Stretch, Titled, TitleSource
+from rekindle.model import AgentIdentity, EntryBatch, Opened, Page, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.search_index import Index
 from rekindle.store.sqlite.search_query import Wanted, search
@@ -31,7 +31,7 @@ from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_terms import parse
 from test_selection import some
 
-Change = Opened | Stretch
+Change = Opened | EntryBatch
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ import apsw
 import pytest
 
 from rekindle.errors import StoreDamaged, StoreTooNew, StoreUnavailable
-from rekindle.model import Claimed, Holder, Kind, Page, Side, Stretch
+from rekindle.model import EntryBatch, Kind, LeaseHolder, LeaseResult, Page, Side
 from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 
 
-def said(*lines: bytes, session: str = "s") -> Stretch:
-    return Stretch(
+def said(*lines: bytes, session: str = "s") -> EntryBatch:
+    return EntryBatch(
         session_id=session,
         side=Side.AGENT,
         kind=Kind.UPDATE,
@@ -80,7 +80,7 @@ def test_a_store_that_a_newer_rekindle_upgrades_meanwhile_is_not_called_damaged(
 
 def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    holder = Holder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
     live = tmp_path / "s.db.live" / holder.token
     live.parent.mkdir()
     look = FileLock(live)
@@ -97,7 +97,7 @@ def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_pat
         store.claim("s", holder, takeover=False)
         ending.join()
         assert live.exists()
-        another = Holder(token="another", pid=2, host="here")  # noqa: S106 - no password
+        another = LeaseHolder(token="another", pid=2, host="here")  # noqa: S106 - no password
         assert other.claim("s", another, takeover=False).holder == holder
 
 
@@ -175,12 +175,12 @@ def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -
 WRITER = """
 import sys
 from pathlib import Path
-from rekindle.model import Claimed, Holder, Kind, Side, Stretch
+from rekindle.model import Claimed, Holder, Kind, Side, EntryBatch
 from rekindle.store.sqlite.store import SqliteStore
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
     for number in range(count):
-        store.write([Stretch(session_id=name, side=Side.AGENT, kind=Kind.UPDATE, at_us=number,
+        store.write([EntryBatch(session_id=name, side=Side.AGENT, kind=Kind.UPDATE, at_us=number,
                              data=b"%d" % number)], sync=number % 50 == 0)
 """
 
@@ -197,7 +197,7 @@ def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> No
         _, stderr = writer.communicate(timeout=60)
         assert (writer.returncode, stderr) == (0, b"")
     with SqliteStore(path) as store:
-        assert len(store.sessions(Page(with_strays=True))) == 8
+        assert len(store.sessions(Page(with_unopened=True))) == 8
         for name in range(8):
             lines = [entry.line for entry in store.read(f"s{name}")]
             assert lines == [b"%d" % number for number in range(count)]
@@ -258,7 +258,7 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     assert process.stdout
     assert process.stdin
     assert process.stdout.readline() == b"Claimed(holder=None, was_anothers=False)\n"
-    ours = Holder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    ours = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
         theirs = store.claim("s", ours).holder
         assert theirs is not None
@@ -266,7 +266,7 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         assert store.holder("s") is None
-        assert store.claim("s", ours) == Claimed(was_anothers=True)
+        assert store.claim("s", ours) == LeaseResult(was_held_by_another=True)
         assert store.holder("s") == ours
     assert list((tmp_path / "s.db.live").iterdir()) == []
     process.stdin.close()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -12,9 +12,9 @@ MODE = "mode"
 
 def options_to_v2(options: object, modes: object) -> list[Json]:
     """Return the options of version 1, and its modes as one more."""
-    told = [_option_to_v2(table(option)) for option in rows(options)]
-    state = table(modes)
-    choices = [_choice(table(mode)) for mode in rows(state.get("availableModes"))]
+    told = [_option_to_v2(as_object(option)) for option in as_array(options)]
+    state = as_object(modes)
+    choices = [_choice(as_object(mode)) for mode in as_array(state.get("availableModes"))]
     if choices and not any(option.get("category") == MODE for option in told):
         option = {
             "configId": MODE,
@@ -31,9 +31,9 @@ def options_to_v2(options: object, modes: object) -> list[Json]:
 def options_to_v1(options: object, *, with_booleans: bool) -> list[Json]:
     """Return the options of version 2 that version 1 knows: selections, and switches if wanted."""
     known = ("select", "boolean") if with_booleans else ("select",)
-    told = [table(option) for option in rows(options)]
+    told = [as_object(option) for option in as_array(options)]
     # Lost: options of any other type, for which version 1 has no form.
-    return [_option_to_v1(it) for it in told if text(it.get("type", "select")) in known]
+    return [_option_to_v1(it) for it in told if as_str(it.get("type", "select")) in known]
 
 
 def modes_to_v1(options: object) -> Json | None:
@@ -43,9 +43,9 @@ def modes_to_v1(options: object) -> Json | None:
         return None
     # Lost: the grouping of modes.
     choices = [
-        table(choice)
-        for part in map(table, rows(option.get("options")))
-        for choice in (rows(part["options"]) if "options" in part else [part])
+        as_object(choice)
+        for part in map(as_object, as_array(option.get("options")))
+        for choice in (as_array(part["options"]) if "options" in part else [part])
     ]
     modes = [_mode(choice) for choice in choices]
     return {"currentModeId": option.get("currentValue"), "availableModes": modes}
@@ -53,7 +53,7 @@ def modes_to_v1(options: object) -> Json | None:
 
 def mode_option(options: object) -> Json | None:
     """Return the option that chooses the mode, if there is one."""
-    for option in map(table, rows(options)):
+    for option in map(as_object, as_array(options)):
         if option.get("category") == MODE and option.get("type") == "select":
             return option
     return None
@@ -61,7 +61,7 @@ def mode_option(options: object) -> Json | None:
 
 def config_id(option: Json) -> str | None:
     """Return an option's id, in either version."""
-    return text(option.get("configId")) or text(option.get("id"))
+    return as_str(option.get("configId")) or as_str(option.get("id"))
 
 
 def setting_to_v1(params: Json) -> Json:
@@ -97,7 +97,7 @@ def _with_groups(option: Json, old: str, new: str) -> Json:
     if "options" not in option:
         return option
     parts = [
-        {new if name == old else name: value for name, value in table(part).items()}
-        for part in rows(option["options"])
+        {new if name == old else name: value for name, value in as_object(part).items()}
+        for part in as_array(option["options"])
     ]
     return {**option, "options": parts}

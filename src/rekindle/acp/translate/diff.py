@@ -6,7 +6,7 @@ from difflib import Match, SequenceMatcher
 from itertools import accumulate
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -22,8 +22,8 @@ def diff_to_v2(part: Json) -> Json:
     """Return a diff of version 1 as one of version 2, with the patch that it amounts to."""
     if "changes" in part:
         return part
-    path = text(part.get("path")) or ""
-    old, new = text(part.get("oldText")), text(part.get("newText")) or ""
+    path = as_str(part.get("path")) or ""
+    old, new = as_str(part.get("oldText")), as_str(part.get("newText")) or ""
     rest = {k: v for k, v in part.items() if k not in {"path", "oldText", "newText"}}
     return {
         **rest,
@@ -40,7 +40,9 @@ def diff_to_v1(part: Json) -> Json:
     if "changes" not in part:
         return part
     shown = (
-        text(table(part.get("patch")).get("text")) or "\n".join(_changes(part)) or "[no changes]"
+        as_str(as_object(part.get("patch")).get("text"))
+        or "\n".join(_changes(part))
+        or "[no changes]"
     )
     return {"type": "content", "content": {"type": "text", "text": shown}}
 
@@ -122,6 +124,6 @@ def _quoted(path: str) -> str:
 
 
 def _changes(part: Json) -> Iterator[str]:
-    for change in map(table, rows(part.get("changes"))):
+    for change in map(as_object, as_array(part.get("changes"))):
         paths = [change[name] for name in ("oldPath", "path") if name in change]
         yield f"{change.get('operation', 'change')} {' → '.join(map(str, paths))}"

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import INTERNAL_ERROR, table, text
+from rekindle.acp.jsonrpc import INTERNAL_ERROR
+from rekindle.jsonvalue import as_object, as_str
 
 Json = dict[str, Any]
 
@@ -13,13 +14,13 @@ def ending_to_v2(answer: Json) -> Json:
     """Return a version 1 agent's answer to a prompt as the state that tells the same."""
     if answer.get("error") is not None:
         return {"state": "idle", "stopReason": "error", "error": _error(answer["error"])}
-    reason = text(table(answer.get("result")).get("stopReason")) or "end_turn"
+    reason = as_str(as_object(answer.get("result")).get("stopReason")) or "end_turn"
     return {"state": "idle", "stopReason": reason}
 
 
 def ending_to_v1(state: Json) -> Json:
     """Return the state in which a version 2 agent's turn ends, as the answer to the prompt."""
-    reason = text(state.get("stopReason"))
+    reason = as_str(state.get("stopReason"))
     if reason == "error":
         return {"error": _error(state.get("error"))}
     # Lost: reasons that version 1 has no word for.
@@ -27,4 +28,4 @@ def ending_to_v1(state: Json) -> Json:
 
 
 def _error(told: object) -> Json:
-    return {"code": INTERNAL_ERROR, "message": "the agent failed", **table(told)}
+    return {"code": INTERNAL_ERROR, "message": "the agent failed", **as_object(told)}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -14,9 +14,9 @@ def request_to_v1(params: Json) -> Json:
 
     Lost: nothing that a version 1 agent could use. It may touch neither files nor terminals.
     """
-    told = table(params.get("capabilities"))
+    told = as_object(params.get("capabilities"))
     kept = {name: told[name] for name in ("elicitation", "_meta") if name in told}
-    if table(told.get("auth")).get("terminal") is not None:
+    if as_object(told.get("auth")).get("terminal") is not None:
         kept["auth"] = {"terminal": True}
     return {
         "protocolVersion": 1,
@@ -34,25 +34,25 @@ def request_to_v2(params: Json) -> Json:
 
     Lost: its file system and its terminals, which a version 2 agent does not ask for.
     """
-    told = table(params.get("clientCapabilities"))
+    told = as_object(params.get("clientCapabilities"))
     kept = {name: told[name] for name in ("elicitation", "_meta") if name in told}
-    if table(told.get("auth")).get("terminal"):
+    if as_object(told.get("auth")).get("terminal"):
         kept["auth"] = {"terminal": {}}
     return {"protocolVersion": 2, "info": _who(params.get("clientInfo")), "capabilities": kept}
 
 
-def answer_to_v2(result: Json) -> Json:
+def response_to_v2(result: Json) -> Json:
     """Return a version 1 agent's answer as one of version 2."""
-    told = table(result.get("agentCapabilities"))
-    can = table(told.get("promptCapabilities"))
+    told = as_object(result.get("agentCapabilities"))
+    can = as_object(told.get("promptCapabilities"))
     prompt: Json = {name: {} for name, is_true in can.items() if is_true is True}
     # Every version 1 agent can start an MCP server. Lost: that one takes `sse`, which is gone.
     mcp: Json = {"stdio": {}}
-    if table(told.get("mcpCapabilities")).get("http") is True:
+    if as_object(told.get("mcpCapabilities")).get("http") is True:
         mcp["http"] = {}
-    own = table(told.get("sessionCapabilities"))
+    own = as_object(told.get("sessionCapabilities"))
     markers = ("delete", "fork", "additionalDirectories")
-    session = {name: table(own[name]) for name in markers if own.get(name) is not None}
+    session = {name: as_object(own[name]) for name in markers if own.get(name) is not None}
     capabilities: Json = {"session": {"prompt": prompt, "mcp": mcp, **session}}
     if "_meta" in told:
         capabilities["_meta"] = told["_meta"]
@@ -60,17 +60,17 @@ def answer_to_v2(result: Json) -> Json:
         "protocolVersion": 2,
         "info": _who(result.get("agentInfo")),
         "capabilities": capabilities,
-        "authMethods": [_method_to_v2(table(it)) for it in rows(result.get("authMethods"))],
+        "authMethods": [_method_to_v2(as_object(it)) for it in as_array(result.get("authMethods"))],
     }
     return answer | ({"_meta": result["_meta"]} if "_meta" in result else {})
 
 
-def answer_to_v1(result: Json) -> Json:
+def response_to_v1(result: Json) -> Json:
     """Return a version 2 agent's answer as one of version 1."""
-    told = table(result.get("capabilities"))
-    session = table(told.get("session"))
-    prompt = table(session.get("prompt"))
-    mcp = table(session.get("mcp"))
+    told = as_object(result.get("capabilities"))
+    session = as_object(told.get("session"))
+    prompt = as_object(session.get("prompt"))
+    mcp = as_object(session.get("mcp"))
     # What every version 2 agent with sessions has.
     own: Json = {"list": {}, "resume": {}, "close": {}} if told.get("session") is not None else {}
     for name in ("delete", "fork", "additionalDirectories"):
@@ -86,7 +86,7 @@ def answer_to_v1(result: Json) -> Json:
     }
     if "_meta" in told:
         capabilities["_meta"] = told["_meta"]
-    methods = [table(it) for it in rows(result.get("authMethods"))]
+    methods = [as_object(it) for it in as_array(result.get("authMethods"))]
     answer: Json = {
         "protocolVersion": 1,
         "agentInfo": _who(result.get("info")),
@@ -97,8 +97,8 @@ def answer_to_v1(result: Json) -> Json:
 
 
 def _who(info: object) -> Json:
-    told = table(info)
-    known = text(told.get("name")) is not None
+    told = as_object(info)
+    known = as_str(told.get("name")) is not None
     return {**_NOBODY, **told} if known else dict(_NOBODY)
 
 

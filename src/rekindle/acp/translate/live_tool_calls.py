@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import MsgspecError, Struct, field
 
-from rekindle.acp.jsonrpc import encode, members, rows, table, text
+from rekindle.acp.terminal_output import Terminal, decode_bytes
 from rekindle.acp.translate.tool_calls import call_to_v1
-from rekindle.transcript.model import Terminal
-from rekindle.transcript.terminals import decode_bytes
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
 
 Json = dict[str, Any]
 
@@ -49,7 +48,7 @@ class _Terminal(Struct):
     changes: int = 0
 
 
-class CallsToV1:
+class LiveToolCallsToV1:
     """Translates what is told of the tool calls and terminals of one session."""
 
     def __init__(self) -> None:
@@ -72,7 +71,7 @@ class CallsToV1:
         call_id, call, is_new = self._known(rest)
         if "content" in rest:
             call.content, call.terminals, call.size = [], {}, 0
-            for part in rows(rest["content"]):
+            for part in as_array(rest["content"]):
                 self._add(call_id, call, part)
             call.changes += 1
         elif self._is_late(call):
@@ -92,9 +91,9 @@ class CallsToV1:
     def terminal(self, rest: Json) -> list[Json]:
         """Take a `terminal_update`."""
         self._catch_up()
-        terminal = self._terminal(text(rest.get("terminalId")) or "")
+        terminal = self._terminal(as_str(rest.get("terminalId")) or "")
         if "output" in rest:
-            terminal.output = bytearray(decode_bytes(table(rest["output"]).get("data")))
+            terminal.output = bytearray(decode_bytes(as_object(rest["output"]).get("data")))
             terminal.changes += 1
         has_ended = rest.get("exitStatus") is not None
         terminal.has_ended = terminal.has_ended or has_ended
@@ -103,7 +102,7 @@ class CallsToV1:
     def output(self, rest: Json) -> list[Json]:
         """Take a `terminal_output_chunk`."""
         self._catch_up()
-        terminal = self._terminal(text(rest.get("terminalId")) or "")
+        terminal = self._terminal(as_str(rest.get("terminalId")) or "")
         terminal.output += decode_bytes(rest.get("data"))
         terminal.changes += 1
         news = self._shown_in(terminal)
@@ -150,7 +149,7 @@ class CallsToV1:
     # -- calls --------------------------------------------------------------------------
 
     def _known(self, rest: Json) -> tuple[str, _Call, bool]:
-        call_id = text(rest.get("toolCallId")) or ""
+        call_id = as_str(rest.get("toolCallId")) or ""
         is_new = call_id not in self._calls
         if is_new:
             self._calls[call_id] = _Call(len(self._calls))
@@ -235,8 +234,10 @@ class CallsToV1:
             lines = _decode_lines(b"[" + b",".join(passed).replace(b"\n", b",") + b"]")
         except (MsgspecError, UnicodeDecodeError, RecursionError):
             for line in b"\n".join(passed).split(b"\n"):
-                update = table(table((members(line) or {}).get("params")).get("update"))
-                terminal = self._terminal(text(update.get("terminalId")) or "")
+                update = as_object(
+                    as_object((decode_object(line) or {}).get("params")).get("update")
+                )
+                terminal = self._terminal(as_str(update.get("terminalId")) or "")
                 terminal.output += decode_bytes(update.get("data"))
                 terminal.changes += 1
             return
@@ -268,5 +269,5 @@ _data_in = attrgetter("params.update.data")
 
 
 def _terminals_in(content: list[Any]) -> list[str]:
-    parts = map(table, content)
+    parts = map(as_object, content)
     return [str(part.get("terminalId")) for part in parts if part.get("type") == "terminal"]

@@ -7,13 +7,13 @@ is told the new as a message of its own; when the session is loaded again, all i
 from itertools import groupby
 from typing import Any
 
-from rekindle.acp.jsonrpc import members, rows, table, text
 from rekindle.acp.methods import STATE_UPDATE, TERMINAL_OUTPUT_CHUNK
 from rekindle.acp.translate.commands import commands_to_v1
 from rekindle.acp.translate.config import modes_to_v1, options_to_v1
-from rekindle.acp.translate.content_blocks import block_to_v1
-from rekindle.acp.translate.live_tool_calls import CallsToV1
+from rekindle.acp.translate.live_tool_calls import LiveToolCallsToV1
 from rekindle.acp.translate.plans import plan_to_v1
+from rekindle.acp.translate.updates import block_to_v1
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 
 Json = dict[str, Any]
 
@@ -37,7 +37,7 @@ class LiveToV1:
         self._passed_words: list[bytes] = []
         self._is_terminal = False
         """Whether what passes by is a terminal's."""
-        self._calls = CallsToV1()
+        self._calls = LiveToolCallsToV1()
         self._told_as: dict[str, str] = {}
         """The ids under which what was said anew is told."""
         self._mode: object = None
@@ -51,7 +51,7 @@ class LiveToV1:
 
     def update(self, update: Json) -> list[Json]:  # noqa: PLR0911 - one for each kind
         """Return the updates of version 1 that tell the same."""
-        kind = text(update.get("sessionUpdate")) or ""
+        kind = as_str(update.get("sessionUpdate")) or ""
         rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
         self._is_terminal = kind == TERMINAL_OUTPUT_CHUNK
         match kind:
@@ -64,7 +64,7 @@ class LiveToV1:
             case "terminal_output_chunk":
                 return self._calls.output(rest)
             case "plan_update":
-                entries = plan_to_v1(table(rest.pop("plan", None)))
+                entries = plan_to_v1(as_object(rest.pop("plan", None)))
                 # Lost: plans that are no lists.
                 told = {"sessionUpdate": "plan", **rest, "entries": entries}
                 return [told] if entries is not None else []
@@ -89,7 +89,7 @@ class LiveToV1:
     def _read_words(self) -> None:
         passed, self._passed_words = self._passed_words, []
         for update in map(_update_in, _split(passed)):
-            self._say(text(update.get("messageId")) or "", update.get("content"))
+            self._say(as_str(update.get("messageId")) or "", update.get("content"))
 
     def _say(self, message_id: str, block: object) -> None:
         self._said.setdefault(message_id, []).append(block)
@@ -104,11 +104,11 @@ class LiveToV1:
     # -- messages -----------------------------------------------------------------------
 
     def _message_or_other(self, kind: str, update: Json, rest: Json) -> list[Json]:
-        message_id = text(rest.get("messageId")) or ""
+        message_id = as_str(rest.get("messageId")) or ""
         if kind in _CHUNKS:
             self._read_words()
             self._say(message_id, rest.get("content"))
-            block = table(rest.get("content"))
+            block = as_object(rest.get("content"))
             told = (
                 update if block_to_v1(block) is block else {**update, "content": block_to_v1(block)}
             )
@@ -129,7 +129,7 @@ class LiveToV1:
         if "content" not in rest:
             return []
         self._read_words()
-        blocks = rows(rest["content"])
+        blocks = as_array(rest["content"])
         said = self._said.get(message_id, [])
         self._said[message_id] = blocks
         news = _rest_of(blocks, said)
@@ -139,19 +139,19 @@ class LiveToV1:
             self._told_as[message_id] = f"{message_id}~{self._replaced}"
             news = blocks
         told_id = self._told_as.get(message_id, message_id)
-        blocks = map(block_to_v1, map(table, news))
+        blocks = map(block_to_v1, map(as_object, news))
         return [{"sessionUpdate": kind, "messageId": told_id, "content": it} for it in blocks]
 
     # -- state --------------------------------------------------------------------------
 
     def _options(self, rest: Json) -> list[Json]:
-        options = self.options = rows(rest.pop("configOptions", None))
+        options = self.options = as_array(rest.pop("configOptions", None))
         told = options_to_v1(options, with_booleans=self._with_booleans)
         updates: list[Json] = [
             {"sessionUpdate": "config_option_update", **rest, "configOptions": told}
         ]
         modes = modes_to_v1(options)
-        mode = text(modes["currentModeId"]) if modes else None
+        mode = as_str(modes["currentModeId"]) if modes else None
         if mode not in {None, self._mode}:
             self._mode = mode
             updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
@@ -163,7 +163,7 @@ def _split(passed: list[bytes]) -> list[bytes]:
 
 
 def _update_in(line: bytes) -> Json:
-    return table(table((members(line) or {}).get("params")).get("update"))
+    return as_object(as_object((decode_object(line) or {}).get("params")).get("update"))
 
 
 def _rest_of(blocks: list[Any], said: list[Any]) -> list[Any] | None:
@@ -173,7 +173,7 @@ def _rest_of(blocks: list[Any], said: list[Any]) -> list[Any] | None:
         if index >= len(whole):
             return None
         if whole[index] != block:
-            words, before = text(whole[index].get("text")), text(block.get("text"))
+            words, before = as_str(whole[index].get("text")), as_str(block.get("text"))
             is_last = index == len(known) - 1
             if words is None or before is None or not is_last or not words.startswith(before):
                 return None
@@ -184,7 +184,9 @@ def _rest_of(blocks: list[Any], said: list[Any]) -> list[Any] | None:
 def _joined(blocks: list[Any]) -> list[Json]:
     """Join neighbouring plain texts."""
     result: list[Json] = []
-    for is_plain, group in groupby(map(table, blocks), lambda it: it.keys() == {"type", "text"}):
+    for is_plain, group in groupby(
+        map(as_object, blocks), lambda it: it.keys() == {"type", "text"}
+    ):
         same = list(group)
         if is_plain and len(same) > 1:
             words = "".join(str(block["text"]) for block in same)

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import rows, table, text
 from rekindle.acp.translate.commands import commands_to_v2
 from rekindle.acp.translate.config import options_to_v2
 from rekindle.acp.translate.plans import plan_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v2
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -20,7 +20,7 @@ _MESSAGES = frozenset({"user_message_chunk", "agent_message_chunk", "agent_thoug
 _STATE = frozenset({"session_info_update", "usage_update", "notice"})
 
 
-class Named(Struct, frozen=True):
+class NamedMessage(Struct, frozen=True):
     """A message for which an id was made: the kind of its chunks, and the id."""
 
     kind: str
@@ -33,7 +33,7 @@ class LiveToV2:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._made = 0
-        self._running: Named | None = None
+        self._running: NamedMessage | None = None
         """The message without an id of its own that the next chunk goes on with."""
         self._calls: set[str] = set()
         self._has_plan = False
@@ -55,8 +55,8 @@ class LiveToV2:
 
     def learn(self, answer: Json) -> list[Json]:
         """Take modes and options from an answer that opens a session; return the options."""
-        self.modes = table(answer.get("modes")) or self.modes
-        self.options = rows(answer.get("configOptions")) or self.options
+        self.modes = as_object(answer.get("modes")) or self.modes
+        self.options = as_array(answer.get("configOptions")) or self.options
         return options_to_v2(self.options, self.modes)
 
     def see_call(self, call_id: str | None) -> None:
@@ -65,27 +65,27 @@ class LiveToV2:
             self._calls.add(call_id or "")
             self._running = None
 
-    def update(self, update: Json) -> tuple[Json, Named | None]:
+    def update(self, update: Json) -> tuple[Json, NamedMessage | None]:
         """Return an update of version 2, and the message that was given an id for it, if any."""
-        kind = text(update.get("sessionUpdate")) or ""
+        kind = as_str(update.get("sessionUpdate")) or ""
         if kind in _MESSAGES:
             return self._chunk(kind, update)
         return self._other(kind, update), None
 
-    def _chunk(self, kind: str, update: Json) -> tuple[Json, Named | None]:
-        if text(update.get("messageId")) is not None:
+    def _chunk(self, kind: str, update: Json) -> tuple[Json, NamedMessage | None]:
+        if as_str(update.get("messageId")) is not None:
             self._running = None
             return update, None
-        new: Named | None = None
+        new: NamedMessage | None = None
         if self._running is None or self._running.kind != kind:
-            self._running = new = Named(kind, self._make_id())
+            self._running = new = NamedMessage(kind, self._make_id())
         return {**update, "messageId": self._running.message_id}, new
 
     def _other(self, kind: str, update: Json) -> Json:  # noqa: PLR0911 - one for each kind
         rest = {name: value for name, value in update.items() if name != "sessionUpdate"}
         match kind:
             case "tool_call" | "tool_call_update":
-                self.see_call(text(update.get("toolCallId")))
+                self.see_call(as_str(update.get("toolCallId")))
                 return {"sessionUpdate": "tool_call_update", **call_to_v2(rest)}
             case "plan":
                 if not self._has_plan:
@@ -96,7 +96,7 @@ class LiveToV2:
                 self.modes = {**self.modes, "currentModeId": rest.pop("currentModeId", None)}
                 return self._options_update(rest)
             case "config_option_update":
-                self.options = rows(rest.pop("configOptions", None))
+                self.options = as_array(rest.pop("configOptions", None))
                 return self._options_update(rest)
             case "available_commands_update":
                 commands = commands_to_v2(rest.pop("availableCommands", None))

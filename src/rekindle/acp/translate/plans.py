@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 
@@ -15,7 +15,10 @@ _PRIORITIES = frozenset({"high", "medium", "low"})
 
 def plan_to_v2(entries: object, plan_id: str | None = None) -> Json:
     """Return a plan's entries as what `plan_update` carries."""
-    told = [{"priority": "medium", "status": "pending", **table(entry)} for entry in rows(entries)]
+    told = [
+        {"priority": "medium", "status": "pending", **as_object(entry)}
+        for entry in as_array(entries)
+    ]
     return {"type": "items", "planId": plan_id or MAIN, "entries": told}
 
 
@@ -26,16 +29,16 @@ def plan_to_v1(plan: Json) -> list[Json] | None:
     """
     if plan.get("type") != "items":
         return None
-    return [_entry_to_v1(table(entry)) for entry in rows(plan.get("entries"))]
+    return [_entry_to_v1(as_object(entry)) for entry in as_array(plan.get("entries"))]
 
 
 def _entry_to_v1(entry: Json) -> Json:
-    if text(entry.get("priority", "medium")) not in _PRIORITIES:
+    if as_str(entry.get("priority", "medium")) not in _PRIORITIES:
         # Lost: priorities that version 1 has no word for.
         entry = {**entry, "priority": "medium"}
     status = entry.get("status")
-    if status is None or text(status) in _STATUSES:
+    if status is None or as_str(status) in _STATUSES:
         return entry
     # Lost: that it was cancelled, but for the mark.
-    meta = table(entry.get("_meta"))
+    meta = as_object(entry.get("_meta"))
     return {**entry, "status": "completed", "_meta": {**meta, "rekindle": {"status": status}}}

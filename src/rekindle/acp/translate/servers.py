@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table
+from rekindle.jsonvalue import as_array, as_object
 
 Json = dict[str, Any]
 
@@ -12,18 +12,18 @@ SHARED_TYPES = frozenset({"stdio", "http"})
 
 def servers_to_v2(servers: object) -> list[Json]:
     """Return the servers of version 1 as those of version 2."""
-    return [{"type": "stdio", **table(server)} for server in rows(servers)]
+    return [{"type": "stdio", **as_object(server)} for server in as_array(servers)]
 
 
 def servers_to_v1(servers: object) -> list[Json]:
     """Return the servers of version 2 as those of version 1."""
-    return [_to_v1(table(server)) for server in rows(servers)]
+    return [_to_v1(as_object(server)) for server in as_array(servers)]
 
 
 def _to_v1(server: Json) -> Json:
     match server.get("type", "stdio"):
         case "stdio":
             rest = {name: value for name, value in server.items() if name != "type"}
-            return {**rest, "args": rows(rest.get("args")), "env": rows(rest.get("env"))}
+            return {**rest, "args": as_array(rest.get("args")), "env": as_array(rest.get("env"))}
         case _:
-            return {**server, "headers": rows(server.get("headers"))}
+            return {**server, "headers": as_array(server.get("headers"))}

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
-from rekindle.acp.translate.content_blocks import block_to_v1
 from rekindle.acp.translate.diff import diff_to_v1, diff_to_v2
+from rekindle.acp.translate.updates import block_to_v1
+from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
 ShowTerminal = Callable[[str], str]
@@ -25,9 +25,9 @@ def call_to_v2(fields: Json) -> Json:
     # In version 1 null means "as it was", in version 2 "cleared".
     told = {name: value for name, value in fields.items() if value is not None}
     if "content" in told:
-        told["content"] = [part_to_v2(table(part)) for part in rows(told["content"])]
+        told["content"] = [part_to_v2(as_object(part)) for part in as_array(told["content"])]
     if "locations" in told:
-        told["locations"] = [_location(table(place)) for place in rows(told["locations"])]
+        told["locations"] = [_location(as_object(place)) for place in as_array(told["locations"])]
     return told
 
 
@@ -36,18 +36,18 @@ def call_to_v1(fields: Json, show: ShowTerminal) -> Json:
     told = dict(fields)
     for name in ("content", "locations"):
         if name in told:
-            told[name] = rows(told[name])
+            told[name] = as_array(told[name])
     # Lost: that a single value was cleared. And what version 1 has no name for.
     told = {k: v for k, v in told.items() if v is not None and k != "capabilities"}
     if "content" in told:
-        told["content"] = [part_to_v1(table(part), show) for part in told["content"]]
-    if "kind" in told and text(told["kind"]) not in _KINDS:
+        told["content"] = [part_to_v1(as_object(part), show) for part in told["content"]]
+    if "kind" in told and as_str(told["kind"]) not in _KINDS:
         told["kind"] = "other"
     status = told.get("status")
-    if status is not None and text(status) not in _STATUSES:
+    if status is not None and as_str(status) not in _STATUSES:
         told["status"] = _NEAREST_STATUS.get(str(status), "in_progress")
-        meta = table(told.get("_meta"))
-        told["_meta"] = {**meta, "rekindle": {**table(meta.get("rekindle")), "status": status}}
+        meta = as_object(told.get("_meta"))
+        told["_meta"] = {**meta, "rekindle": {**as_object(meta.get("rekindle")), "status": status}}
     return told
 
 
@@ -66,7 +66,7 @@ def part_to_v1(part: Json, show: ShowTerminal) -> Json:
             words = show(str(part.get("terminalId")))
             return {"type": "content", "content": {"type": "text", "text": words}}
         case "content":
-            block = table(part.get("content"))
+            block = as_object(part.get("content"))
             told = block_to_v1(block)
             return part if told is block else {**part, "content": told}
         case other:

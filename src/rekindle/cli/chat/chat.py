@@ -27,7 +27,7 @@ from rekindle.client import Agent, AgentGone, AgentRefused, Asked, Command, Sess
 from rekindle.client.session_record import commands_in
 from rekindle.export.content import Terminals
 from rekindle.export.labels import failure, stopped
-from rekindle.transcript.model import Message, Role
+from rekindle.transcript.model import Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
@@ -170,7 +170,9 @@ class Chat:
     def _said(self) -> list[str]:
         """Return what the user has said so far."""
         items = [item for turn in self._record.turns for item in turn.items]
-        said = (item for item in items if isinstance(item, Message) and item.role is Role.USER)
+        said = (
+            item for item in items if isinstance(item, TranscriptMessage) and item.role is Role.USER
+        )
         return [words for it in said if (words := it.text)]
 
     def _commands(self) -> tuple[Command, ...]:

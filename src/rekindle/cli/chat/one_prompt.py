@@ -43,7 +43,7 @@ class Print(Protocol):
         """See what happens."""
         ...
 
-    def end(self, session: Session, turn: model.Turn) -> None:
+    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
         """See how it ended."""
         ...
 
@@ -155,7 +155,7 @@ class _Text:
         sys.stdout.write(printable(event.text))
         sys.stdout.flush()
 
-    def end(self, session: Session, turn: model.Turn) -> None:
+    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
         """End the last line."""
         del session, turn
         if self._message is not None:
@@ -168,7 +168,7 @@ class _Json:
     def take(self, event: Event) -> None:
         """Wait for the end."""
 
-    def end(self, session: Session, turn: model.Turn) -> None:
+    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
         """Print the turn."""
         whole: dict[str, Any] = {"sessionId": session.id, **describe_turn(turn)}
         # Only what happens here is known here, and not how many turns there were before.
@@ -188,7 +188,7 @@ class _Pretty:
         """Print it."""
         self._live.take(event)
 
-    def end(self, session: Session, turn: model.Turn) -> None:
+    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
         """Print how it ended, if not as it should."""
         del session
         self._screen.unhint()

@@ -29,7 +29,7 @@ from rekindle.errors import SessionPurged, UsageError
 from rekindle.export.redact_transcript import redact_session, redact_terminal, redact_turn
 from rekindle.model import Entry, Page, Session
 from rekindle.store.base import Store
-from rekindle.transcript.model import Turn
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
@@ -100,7 +100,7 @@ def _ids_of(store: Store, named: list[str]) -> list[str]:
 
 
 def _ids_of_all(store: Store) -> list[str]:
-    return [it.id for it in every(store, Page(with_archived=True, with_strays=True))]
+    return [it.id for it in every(store, Page(with_archived=True, with_unopened=True))]
 
 
 def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> None:
@@ -143,7 +143,7 @@ def _write_document(
         session = redact_session(session)
         things = [*transcript.turns, *transcript.terminals.values()]
         for thing in _watched_parts(things, bar, whole, whole, total):
-            redact_turn(thing) if isinstance(thing, Turn) else redact_terminal(thing)
+            redact_turn(thing) if isinstance(thing, TranscriptTurn) else redact_terminal(thing)
     turns = _watched_parts(transcript.turns, bar, total - whole, whole, total)
     usual = max(protocols, key=lambda it: (protocols[it], -it), default=1)
     for piece in _pieces(session, transcript, turns, arguments.protocol or usual, arguments.format):
@@ -154,7 +154,7 @@ def _write_document(
 def _pieces(
     session: Session,
     transcript: Transcript,
-    turns: Iterator[Turn],
+    turns: Iterator[TranscriptTurn],
     protocol: int,
     name: str,
 ) -> Iterator[str]:

@@ -18,7 +18,7 @@ from rekindle.cli.project import folders_of_project, spellings
 from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, stand
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.errors import UsageError
-from rekindle.model import Page, Session, Standing
+from rekindle.model import Page, Session, SessionStatus
 from rekindle.store.base import Store
 from rekindle.text.times import iso
 
@@ -113,11 +113,13 @@ def _page(arguments: argparse.Namespace, limit: int) -> Page:
         archived=arguments.archived,
         with_archived=arguments.all or arguments.deleted,
         deleted=arguments.deleted,
-        with_strays=arguments.all,
+        with_unopened=arguments.all,
     )
 
 
-def _print_table(store: Store, sessions: list[Session], standings: dict[str, Standing]) -> None:
+def _print_table(
+    store: Store, sessions: list[Session], standings: dict[str, SessionStatus]
+) -> None:
     from rekindle.cli.render.table import Line, legend, print_table
 
     lines = [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
@@ -126,7 +128,7 @@ def _print_table(store: Store, sessions: list[Session], standings: dict[str, Sta
         print(paint(words, "dim"))
 
 
-def _row(session: Session, standing: Standing) -> tuple[str, ...]:
+def _row(session: Session, standing: SessionStatus) -> tuple[str, ...]:
     return (
         one_line(session.id),
         iso(session.updated_us),

@@ -25,7 +25,7 @@ from rekindle.cli.store_access import add_store_option, every, short_id
 from rekindle.cli.store_changes import apply, now_us, open_for_changing, overwrite
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import UsageError
-from rekindle.model import Deleted, Page, Session, Standing
+from rekindle.model import Deleted, Page, Session, SessionStatus
 from rekindle.store.base import Store
 from rekindle.text.times import iso
 
@@ -135,7 +135,7 @@ def _list(store: Store, sessions: Sequence[Session]) -> None:
     if is_terminal():
         from rekindle.cli.render.table import Line, print_table
 
-        print_table([Line(it, short_id(store, it.id), Standing.IDLE) for it in sessions])
+        print_table([Line(it, short_id(store, it.id), SessionStatus.IDLE) for it in sessions])
         return
     for session in sessions:
         cells = (session.id, iso(session.updated_us), agent_name(session.agent), session.cwd or "?")

@@ -79,9 +79,9 @@ def main(arguments: argparse.Namespace) -> int:
             log.note(f"started agent {agent.pid}: {command[0]}")
             # Heavy imports only from here on: the agent's own start hides them.
             from rekindle import __version__
-            from rekindle.model import Holder
-            from rekindle.proxy.connection_state import Settings
-            from rekindle.proxy.engine import Relay
+            from rekindle.model import LeaseHolder
+            from rekindle.proxy.connection_state import EngineSettings
+            from rekindle.proxy.engine import Engine
             from rekindle.runtime.driver import Runner
             from rekindle.runtime.recorder import Recorder
             from rekindle.text.redact.commands import mask_command
@@ -94,7 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
                 lambda: salvage_store(path),
                 lambda: open_pending(path),
             )
-            settings = Settings(
+            settings = EngineSettings(
                 command=mask_command(_anywhere(command)),
                 version=__version__,
                 is_strict=arguments.strict,
@@ -104,8 +104,8 @@ def main(arguments: argparse.Namespace) -> int:
                 token=os.urandom(4).hex(),
             )
             token = os.urandom(16).hex()
-            holder = Holder(token=token, pid=os.getpid(), host=os.uname().nodename)
-            runner = Runner(agent, Relay(settings), recorder, log, holder=holder)
+            holder = LeaseHolder(token=token, pid=os.getpid(), host=os.uname().nodename)
+            runner = Runner(agent, Engine(settings), recorder, log, holder=holder)
             return runner.run(signals, grace=arguments.grace)
         except BaseException:
             agent.end(_GRACE)

@@ -29,7 +29,7 @@ from rekindle.errors import StoreError, UsageError
 from rekindle.export.description import describe, describe_turn
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
-from rekindle.transcript.model import Turn
+from rekindle.transcript.model import TranscriptTurn
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _read(store: Store, session: Session) -> Transcript:
     return transcript
 
 
-def _chosen(turns: list[Turn], number: int | None) -> list[Turn]:
+def _chosen(turns: list[TranscriptTurn], number: int | None) -> list[TranscriptTurn]:
     """Return all turns, or the one with that number. Raises StoreError if there is none."""
     if number is None:
         return turns
@@ -128,7 +128,7 @@ def _chosen(turns: list[Turn], number: int | None) -> list[Turn]:
 
 
 def _pieces(
-    session: Session, turns: list[Turn], detail: Detail, transcript: Transcript
+    session: Session, turns: list[TranscriptTurn], detail: Detail, transcript: Transcript
 ) -> Iterator[Piece]:
     yield from heading(session)
     for turn in turns:

@@ -18,9 +18,8 @@ from rekindle.cli.store_access import add_store_option, open_for_reading
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns, paint, pick
 from rekindle.errors import UsageError
-from rekindle.model import Overview, Sum
-from rekindle.store.weeks import WEEK_US, week_of
-from rekindle.text.times import in_utc, iso
+from rekindle.model import Overview, SessionTotals
+from rekindle.text.times import WEEK_US, in_utc, iso, week_of
 from rekindle.text.widths import cut, pad, width
 
 _MOST_WEEKS = 520
@@ -57,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def describe(found: Overview, weeks: dict[int, Sum]) -> dict[str, Any]:
+def describe(found: Overview, weeks: dict[int, SessionTotals]) -> dict[str, Any]:
     """Return the figures as `--json` prints them."""
     return {
         **_sum(found.whole),
@@ -73,19 +72,19 @@ def describe(found: Overview, weeks: dict[int, Sum]) -> dict[str, Any]:
     }
 
 
-def _sum(of: Sum) -> dict[str, int]:
+def _sum(of: SessionTotals) -> dict[str, int]:
     return {"sessions": of.sessions, "turns": of.turns, "messages": of.messages}
 
 
-def _agents(found: Overview) -> list[tuple[str, Sum]]:
+def _agents(found: Overview) -> list[tuple[str, SessionTotals]]:
     return sorted(found.agents.items(), key=lambda item: (-item[1].sessions, item[0]))
 
 
-def _last(found: Overview, number: int) -> dict[int, Sum]:
+def _last(found: Overview, number: int) -> dict[int, SessionTotals]:
     """Return the last weeks, the latest last, also those in which nothing was begun."""
     this = week_of(now_us())
     weeks = (this - back * WEEK_US for back in reversed(range(number)))
-    return {week: found.weeks.get(week, Sum()) for week in weeks}
+    return {week: found.weeks.get(week, SessionTotals()) for week in weeks}
 
 
 def _growth(found: Overview) -> int:
@@ -95,7 +94,7 @@ def _growth(found: Overview) -> int:
     return used * recent // max(found.whole.turns, 1) // _RECENT_WEEKS
 
 
-def _lines(found: Overview, weeks: dict[int, Sum]) -> Iterator[str]:
+def _lines(found: Overview, weeks: dict[int, SessionTotals]) -> Iterator[str]:
     whole = found.whole
     yield _fact("sessions", f"{whole.sessions:,}{_aside(found)}")
     yield _fact("turns", f"{whole.turns:,}")
@@ -123,7 +122,7 @@ def _aside(found: Overview) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _chart(bars: list[tuple[str, Sum]], *, is_whole: bool = False) -> Iterator[str]:
+def _chart(bars: list[tuple[str, SessionTotals]], *, is_whole: bool = False) -> Iterator[str]:
     """Draw a bar for each name, as long as its share of the greatest one."""
     shown = bars if is_whole else bars[:_MOST_AGENTS]
     names = [cut(name, _LONGEST_NAME) for name, _ in shown]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table
 from rekindle.cli.doctor import Finding, Level
 from rekindle.cli.editors import EDITORS, SERVERS, Editor
 from rekindle.cli.editors.jsonc import parse
 from rekindle.cli.formatting import one_line
 from rekindle.errors import FileUnclear
+from rekindle.jsonvalue import as_array, as_object
 
 # A string of a JSON, Lua or Lisp file that is the path of a program of that name, and does not
 # name something itself: an agent may be called so, too.
@@ -62,17 +62,17 @@ def _check_command(editor: Editor, command: str, file: Path) -> Finding:
 def _agents_without(text: str) -> list[str]:
     """Return the agents that a JSON file has an editor start by themselves."""
     try:
-        servers = table(table(parse(text).data).get(SERVERS))
+        servers = as_object(as_object(parse(text).data).get(SERVERS))
     except FileUnclear:
         return []
-    commands = {name: _words(table(server)) for name, server in servers.items()}
+    commands = {name: _words(as_object(server)) for name, server in servers.items()}
     return [name for name, words in commands.items() if words and "rekindle" not in words]
 
 
 def _words(server: dict[str, Any]) -> list[str]:
     """Return the command of an agent, with programs by their names."""
     command = server.get("command")
-    words = [command, *rows(server.get("args"))] if command else []
+    words = [command, *as_array(server.get("args"))] if command else []
     return [PurePath(str(word)).name for word in words]
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import rows, table
 from rekindle.cli.editors import locations
 from rekindle.cli.editors.agents import Agent
 from rekindle.cli.editors.jsonc import find, update
 from rekindle.cli.editors.marked_block import get_block, put_block
+from rekindle.jsonvalue import as_array, as_object
 
 SERVERS = "agent_servers"
 """Under what Zed and the JetBrains IDEs name their agents."""
@@ -60,9 +60,9 @@ def _command_and_arguments(agent: Agent) -> dict[str, Any]:
 
 def _command_in_json(text: str, name: str) -> tuple[str, ...]:
     found = find(text, (SERVERS, name))
-    server = table(found.data) if found else {}
+    server = as_object(found.data) if found else {}
     command = server.get("command")
-    return (str(command), *map(str, rows(server.get("args")))) if command else ()
+    return (str(command), *map(str, as_array(server.get("args")))) if command else ()
 
 
 def _for_neovim(agent: Agent) -> str:

@@ -71,13 +71,13 @@ class Live:
 
     # -- turns --------------------------------------------------------------------------
 
-    def begin(self, turn: model.Turn) -> None:
+    def begin(self, turn: model.TranscriptTurn) -> None:
         """Print that a turn has begun, and what is known of it already."""
         self.show(turn_heading(turn))
         for item in turn.items:
             self.catch_up(item)
 
-    def end(self, turn: model.Turn) -> None:
+    def end(self, turn: model.TranscriptTurn) -> None:
         """Print how a turn ended."""
         self.settle()
         for piece in end_of(turn):
@@ -95,19 +95,24 @@ class Live:
     def catch_up(self, item: model.Item) -> None:
         """Print a thing as it is by now."""
         match item:
-            case model.Message(role=Role.USER) | model.Gap() | model.Handover() | model.Reminder():
+            case (
+                model.TranscriptMessage(role=Role.USER)
+                | model.Gap()
+                | model.HandoverItem()
+                | model.ReminderItem()
+            ):
                 for piece in item_pieces(item, self._detail, self._terminals()):
                     self.show(piece)
-            case model.Message():
+            case model.TranscriptMessage():
                 make = Thought if item.role is Role.THOUGHT else Said
                 self.take(make(text=said_in(item.blocks), message_id=item.id))
-            case model.ToolCall():
+            case model.ToolCallItem():
                 self.call(item)
-            case model.Plan():
+            case model.PlanItem():
                 self.pause()
                 for piece in item_pieces(item, self._detail, self._terminals()):
                     self.show(piece)
-            case model.Other():
+            case model.OtherItem():
                 pass
 
     # -- messages -----------------------------------------------------------------------

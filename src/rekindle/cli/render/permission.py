@@ -6,11 +6,11 @@ What is long is cut in its middle: whoever has something to hide would put it at
 from collections.abc import Iterator
 from typing import Any
 
-from rekindle.acp.jsonrpc import rows, table, text
 from rekindle.cli.render.detail import FOLDED
 from rekindle.cli.render.transcript import INDENT, Piece, tool_content
 from rekindle.export.content import Call, Code, Diff, Note, change_parts, compact, result_parts
-from rekindle.export.plain import one_line
+from rekindle.export.labels import one_line
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.text.sanitize import clean
 from rekindle.text.widths import ELLIPSIS
 
@@ -24,7 +24,7 @@ _NO_SUBJECT = frozenset({"type", "toolCall", "toolCallId", "terminalId", "_meta"
 
 def asked_pieces(params: dict[str, Any], call: Call | None) -> Iterator[Piece]:
     """Yield what is to be allowed, by all that the agent tells of it."""
-    if description := text(params.get("description")):
+    if description := as_str(params.get("description")):
         yield _piece(_shortened(clean(description)))
     yield from _given(_subject(params))
     if call is None:
@@ -44,7 +44,7 @@ def asked_in_short(name: str, params: dict[str, Any], call: Call | None) -> str:
     """Return in one line what is to be allowed."""
     fields = call.fields if call is not None else {}
     given = _subject(params) or fields.get("rawInput")
-    command = table(given).get("command") or given
+    command = as_object(given).get("command") or given
     places = _places(call, []) if call is not None else []
     files = [it.about for it in change_parts(call) if isinstance(it, Diff)] if call else []
     told = [compact(command)] if command else [*files, *places][:1]
@@ -54,20 +54,20 @@ def asked_in_short(name: str, params: dict[str, Any], call: Call | None) -> str:
 def named(name: str, call: Call | None) -> str:
     """Return what something is called that is asked for, and of what kind it is."""
     fields = call.fields if call is not None else {}
-    kind = one_line(text(fields.get("kind")) or "")
-    shown = name or text(fields.get("title")) or kind or "something"
+    kind = one_line(as_str(fields.get("kind")) or "")
+    shown = name or as_str(fields.get("title")) or kind or "something"
     return f"{shown} ({kind})" if kind not in {"", "other", shown} else shown
 
 
 def _subject(params: dict[str, Any]) -> dict[str, Any]:
-    subject = table(params.get("subject"))
+    subject = as_object(params.get("subject"))
     return {name: it for name, it in subject.items() if name not in _NO_SUBJECT}
 
 
 def _given(value: object, *, is_brief: bool = False) -> Iterator[Piece]:
     if value in (None, "", {}, []):
         return
-    members = table(value)
+    members = as_object(value)
     for name, it in list(members.items())[:_MOST_MEMBERS]:
         yield _piece(_member(one_line(name), it, is_brief=is_brief))
     if len(members) > _MOST_MEMBERS:
@@ -93,8 +93,8 @@ def _places(call: Call, changes: list[Diff | Note]) -> list[str]:
     """Return where it will be at work, as far as the diffs do not tell."""
     known = {change.about for change in changes if isinstance(change, Diff)}
     found: list[str] = []
-    for place in map(table, rows(call.fields.get("locations"))):
-        path, line = one_line(text(place.get("path")) or ""), place.get("line")
+    for place in map(as_object, as_array(call.fields.get("locations"))):
+        path, line = one_line(as_str(place.get("path")) or ""), place.get("line")
         if path and path not in known:
             found.append(f"{path}:{line}" if isinstance(line, int) else path)
     return list(dict.fromkeys(found))[:_MOST_MEMBERS]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from rekindle.cli.formatting import age, agent_name, folder, title
 from rekindle.cli.terminal import columns, paint, pick
-from rekindle.model import Session, Standing
+from rekindle.model import Session, SessionStatus
 from rekindle.text.widths import cut, cut_path, pad, width
 
 _GAP = "  "
@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
     session: Session
     shown_id: str
-    standing: Standing
+    standing: SessionStatus
 
 
 def print_table(lines: Sequence[Line]) -> None:
@@ -79,7 +79,7 @@ def _cells(line: Line) -> dict[str, str]:
 
 def _what(line: Line) -> str:
     """Return the one word that matters most about a session, if there is one."""
-    if line.standing is not Standing.IDLE:
+    if line.standing is not SessionStatus.IDLE:
         return line.standing.value
     return "archived" if line.session.archived_us is not None else ""
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import text
 from rekindle.cli.formatting import agent_name, clock, folder, lasting, one_line, printable, title
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.diff import diff_lines
@@ -31,18 +30,19 @@ from rekindle.export.content import (
     summary,
 )
 from rekindle.export.labels import HANDOVER, REMINDER, Ending, Step, ending, steps
+from rekindle.jsonvalue import as_str
 from rekindle.model import Session
 from rekindle.transcript.model import (
     Gap,
-    Handover,
+    HandoverItem,
     Item,
-    Message,
-    Other,
-    Plan,
-    Reminder,
+    OtherItem,
+    PlanItem,
+    ReminderItem,
     Role,
-    ToolCall,
-    Turn,
+    ToolCallItem,
+    TranscriptMessage,
+    TranscriptTurn,
 )
 
 _MEANINGS = {"completed": "done", "failed": "failed", "cancelled": "failed"}
@@ -101,7 +101,7 @@ def heading(session: Session) -> Iterator[Piece]:
     yield Piece(kind="note", words=where)
 
 
-def turn_pieces(turn: Turn, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
+def turn_pieces(turn: TranscriptTurn, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
     """Yield a whole turn."""
     yield turn_heading(turn)
     for item in turn.items:
@@ -109,14 +109,14 @@ def turn_pieces(turn: Turn, detail: Detail, terminals: Terminals) -> Iterator[Pi
     yield from end_of(turn)
 
 
-def turn_heading(turn: Turn) -> Piece:
+def turn_heading(turn: TranscriptTurn) -> Piece:
     """Return the line above a turn: its number, when it was, and how long it took."""
     words = f"turn {turn.number} · {clock(turn.at_us)}"
     took = lasting(turn.ended_us - turn.at_us) if turn.ended_us else ""
     return Piece(kind="turn", words=f"── {words}{took and f' · {took}'} ──")
 
 
-def end_of(turn: Turn) -> Iterator[Piece]:
+def end_of(turn: TranscriptTurn) -> Iterator[Piece]:
     """Yield how a turn ended, unless it did as it should."""
     if end := ending(turn):
         yield ended(end)
@@ -133,17 +133,17 @@ def ended(end: Ending) -> Piece:
 def item_pieces(item: Item, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
     """Yield one thing of a conversation."""
     match item:
-        case Message():
+        case TranscriptMessage():
             yield from _message(item, detail)
-        case ToolCall():
+        case ToolCallItem():
             yield from tool_pieces(item, detail, terminals)
-        case Plan():
+        case PlanItem():
             yield from map(plan_step, steps(item))
-        case Other():
+        case OtherItem():
             pass
-        case Handover():
+        case HandoverItem():
             yield handover()
-        case Reminder():
+        case ReminderItem():
             yield Piece(kind="note", words=f"({REMINDER})")
         case Gap():
             yield Piece(kind="problem", words=f"({item})")
@@ -154,7 +154,7 @@ def handover() -> Piece:
     return Piece(kind="note", words=f"({HANDOVER})")
 
 
-def _message(message: Message, detail: Detail) -> Iterator[Piece]:
+def _message(message: TranscriptMessage, detail: Detail) -> Iterator[Piece]:
     words = printable(said_in(message.blocks))
     if message.role is Role.THOUGHT:
         yield from thought(words, detail)
@@ -182,7 +182,7 @@ def said_in(blocks: Iterable[dict[str, Any]]) -> str:
 
 def _said(block: dict[str, Any]) -> str:
     # As it was said: a document leaves colours out, but here one sees what somebody has tried.
-    words = text(block.get("text"))
+    words = as_str(block.get("text"))
     return words if words is not None else "".join(map(_inline, block_parts([block])))
 
 

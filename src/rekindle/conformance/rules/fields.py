@@ -8,10 +8,10 @@ Those that are not stable yet are here, too; a test compares all with the publis
 from collections.abc import Iterable, Iterator, Sequence
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import rows, table
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import names
 from rekindle.conformance.trace import Json, Line, id_key
+from rekindle.jsonvalue import as_array, as_object
 
 Types = dict[str, dict[str, str]]
 
@@ -180,7 +180,7 @@ def _in_update(line: Line, protocol: int) -> Iterator[Fault]:
 
 
 def _in_result(request: Line, line: Line, protocol: int) -> Iterator[Fault]:
-    result = table(line.message.get("result"))
+    result = as_object(line.message.get("result"))
     told = result.get("protocolVersion")
     if request.method == methods.INITIALIZE and isinstance(told, int) and told in TYPES:
         # It may have been asked for another one, to see what comes; and may mean another one.
@@ -205,7 +205,7 @@ def _within(value: Json, fields: dict[str, str], protocol: int) -> Iterator[tupl
         if name not in fields:
             yield "", name
         elif fields[name]:
-            for it in map(table, rows(inner) or [inner]):
+            for it in map(as_object, as_array(inner) or [inner]):
                 deeper = _extra(it, fields[name], protocol)
                 yield from ((f".{name}{where}", extra) for where, extra in deeper)
 

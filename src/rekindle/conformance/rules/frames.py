@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import decode, table
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import fields, names
 from rekindle.conformance.trace import Answer, Json, Line, same_id
+from rekindle.jsonvalue import as_object, decode
 
 _LONGEST_SHOWN = 60
 _ARRAYS = ("configOptions", "availableCommands")
@@ -55,7 +55,7 @@ def _bad_answer(line: Line) -> Iterator[Fault]:
     if has_error == has_result:
         yield Fault("an answer has both a result and an error, or neither", (line,))
     if has_error and not has_result:
-        error = table(line.message["error"])
+        error = as_object(line.message["error"])
         code = error.get("code")
         if not isinstance(code, int) or isinstance(code, bool):
             yield Fault("an error has no code that is a whole number", (line,))
@@ -156,4 +156,4 @@ def null_arrays(lines: Iterable[Line]) -> Iterator[Fault]:
 
 
 def _values(line: Line) -> Json:
-    return line.update if line.kind else table(line.message.get("result"))
+    return line.update if line.kind else as_object(line.message.get("result"))

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rekindle.acp.jsonrpc import METHOD_NOT_FOUND, rows, table
+from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules.updates import has_zone, is_absolute, is_id, is_time
 from rekindle.conformance.trace import Answer, Json
+from rekindle.jsonvalue import as_array, as_object
 
 _V1_ID, _V2_ID = "id", "methodId"
 
@@ -19,14 +20,14 @@ def bad_greeting(answer: Answer, protocol: int) -> Iterator[Fault]:
     if is_of_v1(result):
         yield Fault("the answer says version 2, but is one of version 1", answer.lines)
         return
-    info = table(result.get("info"))
+    info = as_object(result.get("info"))
     if not all(isinstance(info.get(name), str) for name in ("name", "version")):
         yield Fault("`info` lacks the agent's name or version", answer.lines)
     if not _is_object(result.get("capabilities")):
         yield Fault("`capabilities` is missing", answer.lines)
-    told = table(result.get("capabilities"))
+    told = as_object(result.get("capabilities"))
     yield from _not_objects(answer, "capabilities", told, {"session", "auth"})
-    session = table(told.get("session"))
+    session = as_object(told.get("session"))
     yield from _not_objects(answer, "capabilities.session", session, set(session))
 
 
@@ -36,7 +37,7 @@ def is_of_v1(greeting: Json) -> bool:
 
 
 def _bad_v1_greeting(answer: Answer) -> Iterator[Fault]:
-    told = table(answer.result.get("agentCapabilities"))
+    told = as_object(answer.result.get("agentCapabilities"))
     if not told and not _is_object(answer.result.get("agentCapabilities", {})):
         yield Fault("`agentCapabilities` is no object", answer.lines)
     if not isinstance(told.get("loadSession", False), bool):
@@ -44,10 +45,10 @@ def _bad_v1_greeting(answer: Answer) -> Iterator[Fault]:
     parts = {"promptCapabilities", "mcpCapabilities", "sessionCapabilities"}
     yield from _not_objects(answer, "agentCapabilities", told, parts)
     for part in ("promptCapabilities", "mcpCapabilities"):
-        for name, value in table(told.get(part)).items():
+        for name, value in as_object(told.get(part)).items():
             if name != "_meta" and not isinstance(value, bool):
                 yield Fault(f"`{part}.{name}` is neither true nor false", answer.lines)
-    session = table(told.get("sessionCapabilities"))
+    session = as_object(told.get("sessionCapabilities"))
     yield from _not_objects(answer, "sessionCapabilities", session, set(session))
 
 
@@ -71,7 +72,7 @@ def bad_auth_methods(answer: Answer, protocol: int) -> Iterator[Fault]:
     name_of_id = _V1_ID if told == 1 or is_of_v1(answer.result) else _V2_ID
     if not _is_array(answer.result.get("authMethods") or []):
         yield Fault("`authMethods` is no array", answer.lines)
-    for method in map(table, rows(answer.result.get("authMethods"))):
+    for method in map(as_object, as_array(answer.result.get("authMethods"))):
         if not is_id(method.get(name_of_id)) or not isinstance(method.get("name"), str):
             yield Fault(f"a way to sign in lacks its `{name_of_id}` or its name", answer.lines)
 
@@ -127,7 +128,7 @@ def bad_list(answer: Answer) -> Iterator[Fault]:
         yield Fault("`sessions` is no array: where there are none, it is empty", answer.lines)
     if not isinstance(answer.result.get("nextCursor"), str | None):
         yield Fault("`nextCursor` is no text", answer.lines)
-    for entry in map(table, rows(answer.result.get("sessions"))):
+    for entry in map(as_object, as_array(answer.result.get("sessions"))):
         yield from (Fault(words, answer.lines) for words in _bad_entry(entry))
 
 
@@ -139,13 +140,13 @@ def _bad_entry(entry: Json) -> Iterator[str]:
     if not isinstance(entry.get("title"), str | None):
         yield "a session in the list has a title that is no text"
     roots: object = entry.get("additionalDirectories")
-    if roots is not None and not (_is_array(roots) and all(map(is_absolute, rows(roots)))):
+    if roots is not None and not (_is_array(roots) and all(map(is_absolute, as_array(roots)))):
         yield "a session in the list has `additionalDirectories` that are not absolute paths"
 
 
 def bad_times(answer: Answer, protocol: int) -> Iterator[Fault]:
     """Find times in a list that are none, or have no zone."""
-    for entry in map(table, rows(answer.result.get("sessions"))):
+    for entry in map(as_object, as_array(answer.result.get("sessions"))):
         time = entry.get("updatedAt")
         if time is not None and not (is_time(time, protocol) and has_zone(time)):
             form = "ISO 8601 with a zone" if protocol == 1 else "RFC 3339"
@@ -172,6 +173,6 @@ def incomplete_options(before: Sequence[Json], answer: Answer, protocol: int) ->
         yield Fault(f"an option cannot be set: {answer.in_words()}", answer.lines)
         return
     had = [it.get(name_of_id) for it in before]
-    has = [table(it).get(name_of_id) for it in rows(answer.result.get("configOptions"))]
+    has = [as_object(it).get(name_of_id) for it in as_array(answer.result.get("configOptions"))]
     if missing := [it for it in had if it not in has]:
         yield Fault(f"the answer lacks the options {missing}", answer.lines)

@@ -12,12 +12,11 @@ from rekindle.acp.jsonrpc import (
     PARSE_ERROR,
     REQUEST_CANCELLED,
     RESOURCE_NOT_FOUND,
-    table,
-    text,
 )
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import names
 from rekindle.conformance.trace import Answer, Line, updates
+from rekindle.jsonvalue import as_object, as_str
 
 # A plain prompt of text is refused with one of these if something is wrong with the agent; other
 # errors may tell of what it lacks: a key, a network.
@@ -56,8 +55,8 @@ class Turn(Struct, frozen=True):
         if self.answer.is_refused and self.answer.code not in _FAULTY:
             return self.answer.in_words()
         if self.end is not None and self.end.kind and self.stop_reason == "error":
-            error = table(self.end.update.get("error"))
-            return f"it ended with an error: {text(error.get('message')) or 'no more is said'}"
+            error = as_object(self.end.update.get("error"))
+            return f"it ended with an error: {as_str(error.get('message')) or 'no more is said'}"
         return ""
 
     @property

@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import PurePath
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import rows, table
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import names
 from rekindle.conformance.trace import Json, Line
+from rekindle.jsonvalue import as_array, as_object
 
 _BLOCKED = "requires_action"
 _RFC_3339 = re.compile(
@@ -81,12 +81,12 @@ def _is_one_of(value: object, known: Collection[str], protocol: int) -> bool:
 
 
 def _bad_paths(line: Line) -> Iterator[Fault]:
-    for location in map(table, rows(line.update.get("locations"))):
+    for location in map(as_object, as_array(line.update.get("locations"))):
         path = location.get("path")
         if not is_absolute(path):
             yield Fault(f"a tool call's location is not absolute: {path!r}", (line,))
     content = line.update.get("content")
-    for it in map(table, rows(content) or [content]):
+    for it in map(as_object, as_array(content) or [content]):
         if it.get("type") == "diff":
             for path in _changed(it):
                 if not is_absolute(path):
@@ -95,7 +95,7 @@ def _bad_paths(line: Line) -> Iterator[Fault]:
 
 def _changed(diff: Json) -> Iterator[object]:
     """Yield the paths that a diff names, in the form of version 1 or 2."""
-    for it in [diff, *map(table, rows(diff.get("changes")))]:
+    for it in [diff, *map(as_object, as_array(diff.get("changes")))]:
         yield from (it[name] for name in ("path", "oldPath") if it.get(name) is not None)
 
 
@@ -118,14 +118,14 @@ def bad_plans(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
     for line in lines:
         if line.is_sent or line.kind not in names.PLANS:
             continue
-        plan = table(line.update.get("plan")) if line.kind == "plan_update" else line.update
+        plan = as_object(line.update.get("plan")) if line.kind == "plan_update" else line.update
         if line.kind == "plan_update" and not is_id(plan.get("planId")):
             yield Fault("a plan has no planId", (line,))
         if plan.get("type", "items") != "items":
             continue
         if not isinstance(plan.get("entries"), list):
             yield Fault("a plan has no entries", (line,))
-        for entry in map(table, rows(plan.get("entries"))):
+        for entry in map(as_object, as_array(plan.get("entries"))):
             yield from (Fault(words, (line,)) for words in _bad_plan_entry(entry, protocol))
 
 
@@ -148,7 +148,7 @@ def bad_terminals(lines: Iterable[Line]) -> Iterator[Fault]:
             yield Fault(f"{line.kind} has no terminalId", (line,))
         data = line.update.get("data")
         if line.kind == "terminal_update":
-            data = table(line.update.get("output")).get("data", "")
+            data = as_object(line.update.get("output")).get("data", "")
         if not _is_base64(data):
             yield Fault("a terminal's output is not in base64", (line,))
 
@@ -189,13 +189,13 @@ def bad_questions(lines: Iterable[Line], protocol: int) -> Iterator[Fault]:
             yield Fault("a question names no session", (line,))
         if protocol > 1 and not is_id(params.get("title")):
             yield Fault("a question has no title", (line,))
-        if protocol == 1 and not is_id(table(params.get("toolCall")).get("toolCallId")):
+        if protocol == 1 and not is_id(as_object(params.get("toolCall")).get("toolCallId")):
             yield Fault("a question names no tool call", (line,))
         yield from _bad_options(line, params)
 
 
 def _bad_options(line: Line, params: Json) -> Iterator[Fault]:
-    options = [table(it) for it in rows(params.get("options"))]
+    options = [as_object(it) for it in as_array(params.get("options"))]
     if not options:
         yield Fault("a question has no options", (line,))
     for option in options:

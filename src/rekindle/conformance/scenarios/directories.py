@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import rows
 from rekindle.conformance.report import Fault, Verdict
 from rekindle.conformance.rules import responses
 from rekindle.conformance.scenarios.list import Listing, listed
 from rekindle.conformance.session_runner import Examiner, Stopped, Talk
 from rekindle.conformance.trace import Json
+from rekindle.jsonvalue import as_array
 
 _ROOTS = "additionalDirectories"
 _WRONG = {"relative": "some/folder", "empty": ""}
@@ -80,7 +80,7 @@ async def _reopened(it: Examiner, talk: Talk) -> None:
 
 
 def _other_roots(found: Listing, entry: Json, expected: list[str]) -> Iterator[Fault]:
-    came = rows(entry.get(_ROOTS))
+    came = as_array(entry.get(_ROOTS))
     if came != expected:
         words = f"the session's further folders are {expected}, and the list says {came}"
         yield Fault(words, found.first.lines)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION, rows
+from rekindle.acp.jsonrpc import METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION
 from rekindle.conformance.peer import Peer
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import responses
 from rekindle.conformance.session_runner import HIGHEST_VERSION, Examiner, hello
 from rekindle.conformance.trace import Answer, Json
+from rekindle.jsonvalue import as_array
 
 _UNKNOWN = "_rekindle/check"
 _NO_WAY = "rekindle-check-has-none"
@@ -86,7 +87,7 @@ async def _gone(it: Examiner) -> None:
 
 async def _sign_in(it: Examiner) -> None:
     """Try to sign in in a way that there is not: no other is harmless."""
-    if it.greeting is None or not rows(it.greeting.result.get("authMethods")):
+    if it.greeting is None or not as_array(it.greeting.result.get("authMethods")):
         it.ledger.miss("greeting.login", "the agent names no way to sign in")
         return
     answer = await it.probe(methods.AUTH_LOGIN, {"methodId": _NO_WAY})

@@ -6,11 +6,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import INVALID_PARAMS, rows, table
+from rekindle.acp.jsonrpc import INVALID_PARAMS
 from rekindle.conformance.report import Fault, Verdict
 from rekindle.conformance.rules import responses, turns
 from rekindle.conformance.session_runner import Examiner, Stopped, Talk
 from rekindle.conformance.trace import Answer, Json
+from rekindle.jsonvalue import as_array, as_object
 
 _MOST_PAGES = 500
 # So many pages without a session that is new are no list that is long.
@@ -30,7 +31,9 @@ class Listing(Struct, frozen=True):
     @property
     def entries(self) -> list[Json]:
         """The sessions on its pages."""
-        return [table(it) for page in self.pages for it in rows(page.result.get("sessions"))]
+        return [
+            as_object(it) for page in self.pages for it in as_array(page.result.get("sessions"))
+        ]
 
     def entry(self, session_id: str) -> Json | None:
         """Return what it has of a session."""
@@ -53,7 +56,7 @@ async def listed(it: Examiner, **params: object) -> Listing:
     while (cursor := pages[-1].result.get("nextCursor")) is not None:
         if cursor in cursors:
             return Listing(pages, is_whole=True, fault="a page leads back to one that was before")
-        entries = map(table, rows(pages[-1].result.get("sessions")))
+        entries = map(as_object, as_array(pages[-1].result.get("sessions")))
         ids = {str(entry.get("sessionId")) for entry in entries}
         empty = 0 if ids - seen else empty + 1
         seen |= ids

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import INVALID_PARAMS, REQUEST_CANCELLED, rows, table
+from rekindle.acp.jsonrpc import INVALID_PARAMS, REQUEST_CANCELLED
 from rekindle.conformance.report import Fault
 from rekindle.conformance.rules import responses, turns
 from rekindle.conformance.rules.turns import Turn
 from rekindle.conformance.session_runner import Examiner, Stopped, Talk
 from rekindle.conformance.trace import Answer, Json
+from rekindle.jsonvalue import as_array, as_object
 
 
 def unknown_id() -> str:
@@ -45,7 +46,7 @@ async def session(it: Examiner) -> None:
 
 
 async def _options(it: Examiner, made: Answer, talk: Talk) -> None:
-    options = [table(option) for option in rows(made.result.get("configOptions"))]
+    options = [as_object(option) for option in as_array(made.result.get("configOptions"))]
     if not options:
         it.ledger.miss("session.options", "the session has no options")
         return

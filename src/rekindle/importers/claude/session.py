@@ -8,7 +8,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.acp.jsonrpc import text
 from rekindle.importers.base import Notes, Talk, Tally, most_branches
 from rekindle.importers.claude.entries import Conversation
 from rekindle.importers.claude.locations import (
@@ -26,7 +25,8 @@ from rekindle.importers.lenient_reader import Reader
 from rekindle.importers.line_reader import Lines
 from rekindle.importers.titles import titles_of, titles_of_branch
 from rekindle.importers.validate import sound_folder, sound_name
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
+from rekindle.jsonvalue import as_str
+from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, Entry, IncomingSession, Origin
 
 NAME = "claude"
 
@@ -69,18 +69,18 @@ class SessionFile:
             # What an agent says to itself, in a file like any other.
             self._whole = outline(path, notes.anew("outline"), is_agents=True)
             self._is_child = True
-        told = text(self._whole.session_id)
-        self._begun_in = sound_folder(text(self._whole.cwd)) or _NO_FOLDER
-        self._folder = sound_folder(text(self._whole.moved_to)) or self._begun_in
+        told = as_str(self._whole.session_id)
+        self._begun_in = sound_folder(as_str(self._whole.cwd)) or _NO_FOLDER
+        self._folder = sound_folder(as_str(self._whole.moved_to)) or self._begun_in
         self._agent = AgentIdentity(
-            name=NAME, version=(text(self._whole.version) or "")[:_LONGEST_VERSION] or None
+            name=NAME, version=(as_str(self._whole.version) or "")[:_LONGEST_VERSION] or None
         )
         if is_agents(path):
             self._parent_id = parent_of_agent(path, told)
             self._id = child_id(self._parent_id or NAME, agent_id_of(path))
         else:
             self._id = session_id_of(path, told)
-            parent = told if self._is_child else text(self._whole.forked_from)
+            parent = told if self._is_child else as_str(self._whole.forked_from)
             self._parent_id = sound_name(parent) if parent and parent != self._id else None
 
     def session(self) -> Talk | None:
@@ -90,10 +90,10 @@ class SessionFile:
         if titles is None:
             return None
         is_hidden = self._is_child or self._whole.is_hidden
-        arrived = Arrived(
+        arrived = IncomingSession(
             id=self._id,
             created_us=self._whole.created_us,
-            agent_session_id=NOBODY if is_hidden else self._id,
+            agent_session_id=UNKNOWN_TO_AGENT if is_hidden else self._id,
             agent=self._agent,
             # Without a folder it is not listed.
             cwd=None if is_hidden else self._folder,
@@ -110,7 +110,7 @@ class SessionFile:
         for tip in tips[:most]:
             tell = partial(self._tell, self._branch_to(tip), name=f"branch {tip}")
             titles = titles_of_branch(session.arrived, tell, _COMMANDS)
-            arrived = replace(session.arrived, agent_session_id=NOBODY, titles=titles)
+            arrived = replace(session.arrived, agent_session_id=UNKNOWN_TO_AGENT, titles=titles)
             # Whatever is added to it has its own line.
             stamp = f"{tip}-{self._whole.end_of(tip)}"
             yield Talk(
@@ -126,7 +126,7 @@ class SessionFile:
             titles = titles_of(None, tell, _COMMANDS)
             if titles is None:
                 continue
-            arrived = Arrived(
+            arrived = IncomingSession(
                 id=part.session_id,
                 created_us=self._whole.created_us,
                 agent=self._agent,

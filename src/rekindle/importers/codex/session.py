@@ -34,7 +34,7 @@ from rekindle.importers.codex.tool_calls import decoded
 from rekindle.importers.codex.user_text import folder_in
 from rekindle.importers.entry_builder import Clock, Teller
 from rekindle.importers.titles import titles_of, titles_of_branch
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin
+from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, Entry, IncomingSession, Origin
 
 NAME = "codex"
 
@@ -112,7 +112,7 @@ class SessionFiles:
             titles = titles_of_branch(session.arrived, left.tell)
             yield Talk(
                 arrived=replace(
-                    session.arrived, agent_session_id=NOBODY, titles=titles, origin=origin
+                    session.arrived, agent_session_id=UNKNOWN_TO_AGENT, titles=titles, origin=origin
                 ),
                 tell=left.tell,
                 folder=session.folder,
@@ -152,10 +152,10 @@ class SessionFiles:
         if titles is None:
             return None
         is_child = is_agents(meta)
-        arrived = Arrived(
+        arrived = IncomingSession(
             id=self._id,
             created_us=_created(meta),
-            agent_session_id=NOBODY if is_child else self._id,
+            agent_session_id=UNKNOWN_TO_AGENT if is_child else self._id,
             agent=AgentIdentity(name=NAME, version=meta.cli_version),
             # Without a folder it is not listed.
             cwd=None if is_child else told.cwd,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from rekindle.acp.jsonrpc import members
 from rekindle.importers.codex.patches import BEGIN, edits_of_changes, edits_of_patch
 from rekindle.importers.codex.records import (
     NOTHING,
@@ -24,6 +23,7 @@ from rekindle.importers.codex.records import (
 )
 from rekindle.importers.entry_builder import Json, shown, step, text
 from rekindle.importers.lenient_reader import Reader, has_words, is_text
+from rekindle.jsonvalue import decode_object
 
 PLAN = "update_plan"
 """The tool that keeps a list of what is to be done: it is told as a plan, and not as a call."""
@@ -155,7 +155,7 @@ def given_to(item: Item) -> tuple[Given, Raw | Json | None]:
         return _decode_given(words), Raw(words)
     except (msgspec.MsgspecError, RecursionError):
         about = _read_given(words)
-    if members(words) is None:
+    if decode_object(words) is None:
         return Given(), {"arguments": words.decode()}
     return about or Given(), Raw(words)
 

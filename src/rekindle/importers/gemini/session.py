@@ -23,7 +23,14 @@ from rekindle.importers.gemini.locations import (
 from rekindle.importers.gemini.outline import LIST, MESSAGE, messages_in, outline
 from rekindle.importers.gemini.records import read_mark, read_message
 from rekindle.importers.titles import titles_of
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin, TitleSource
+from rekindle.model import (
+    UNKNOWN_TO_AGENT,
+    AgentIdentity,
+    Entry,
+    IncomingSession,
+    Origin,
+    TitleSource,
+)
 
 NAME = "gemini"
 
@@ -70,7 +77,7 @@ class SessionFiles:
         for tip in self._tips[:most]:
             tell = self._teller_of(tip, f"branch {tip}")
             titles = titles_of(self._whole.summary, tell) or session.arrived.titles
-            arrived = replace(session.arrived, agent_session_id=NOBODY, titles=titles)
+            arrived = replace(session.arrived, agent_session_id=UNKNOWN_TO_AGENT, titles=titles)
             # Nothing is ever added to what was gone back from.
             stamp = f"{tip} of {len(self._whole.files)}"
             yield Talk(
@@ -78,11 +85,11 @@ class SessionFiles:
             )
         self._notes.skip("a branch is left out, because there are many", len(self._tips[most:]))
 
-    def _arrived(self, titles: dict[TitleSource, str]) -> Arrived:
-        return Arrived(
+    def _arrived(self, titles: dict[TitleSource, str]) -> IncomingSession:
+        return IncomingSession(
             id=self._id,
             created_us=self._whole.created_us,
-            agent_session_id=NOBODY if self._is_child else self._id,
+            agent_session_id=UNKNOWN_TO_AGENT if self._is_child else self._id,
             agent=AgentIdentity(name=NAME),
             # Without a folder it is not listed.
             cwd=None if self._is_child else self._folder,

@@ -24,7 +24,14 @@ from rekindle.importers.opencode.records import (
     read_part,
 )
 from rekindle.importers.titles import titles_of
-from rekindle.model import NOBODY, AgentIdentity, Arrived, Entry, Origin, TitleSource
+from rekindle.model import (
+    UNKNOWN_TO_AGENT,
+    AgentIdentity,
+    Entry,
+    IncomingSession,
+    Origin,
+    TitleSource,
+)
 
 NAME = "opencode"
 
@@ -95,7 +102,7 @@ class Conversations:
         yield talk
         if is_cut:
             yield Talk(
-                arrived=replace(talk.arrived, agent_session_id=NOBODY),
+                arrived=replace(talk.arrived, agent_session_id=UNKNOWN_TO_AGENT),
                 tell=whole,
                 folder=talk.folder,
                 is_aside=True,
@@ -104,13 +111,13 @@ class Conversations:
         if self._kept.is_damaged:
             self._notes.skip("the database is damaged: a part of a session cannot be read")
 
-    def _arrived(self, titles: dict[TitleSource, str]) -> Arrived:
+    def _arrived(self, titles: dict[TitleSource, str]) -> IncomingSession:
         session, outline = self._kept.session, self._outline
         is_child = session.parent_id is not None
-        return Arrived(
+        return IncomingSession(
             id=session.id,
             created_us=outline.created_us,
-            agent_session_id=NOBODY if is_child else session.id,
+            agent_session_id=UNKNOWN_TO_AGENT if is_child else session.id,
             agent=AgentIdentity(name=NAME, version=session.version or None),
             # Without a folder it is not listed.
             cwd=None if is_child else session.directory or outline.folder,

@@ -3,10 +3,18 @@
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str
 from rekindle.model import Opened
-from rekindle.proxy.connection_state import Connection
-from rekindle.proxy.flow import Ask, Erase, Known, Part, Refusal, Reply, Write
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.flow import (
+    AgentReply,
+    CallAgent,
+    EraseSession,
+    LookupIds,
+    RecordChanges,
+    Refusal,
+    SubFlow,
+)
 from rekindle.proxy.handlers.lease import claim
 from rekindle.proxy.handlers.restore import (
     PATIENCE_US,
@@ -14,16 +22,16 @@ from rekindle.proxy.handlers.restore import (
     pass_on_what_only_the_user_can_solve,
     settle,
 )
-from rekindle.proxy.live_session import Hearing, Live, Told
+from rekindle.proxy.live_session import LiveSession, ReplayStats, UpdatePolicy
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import refusal_of, unknown_session
 
 _PATIENCE_FOR_LIST_US = 2_000_000
 
 
-def adopt(conn: Connection, method: str, session_id: str, setup: dict[str, Any]) -> Part:
+def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, Any]) -> SubFlow:
     """Open a session that only the agent has; return its answer. Raises Refusal."""
-    known: set[str] = yield Known((session_id,))
+    known: set[str] = yield LookupIds((session_id,))
     own = conn.agent.own
     # A load tells us the history, even if the client does not want to hear it.
     means = methods.LOAD if own.offers(methods.LOAD) else methods.RESUME
@@ -32,34 +40,34 @@ def adopt(conn: Connection, method: str, session_id: str, setup: dict[str, Any])
     if known:
         # What there is of it was not told to its end, or is a sub-agent's: no history.
         yield from claim(conn, session_id, may_take_over=conn.settings.may_take_over)
-        yield Erase(session_id)
-    yield Write([Opened(session_id=session_id, at_us=conn.at_us)])
+        yield EraseSession(session_id)
+    yield RecordChanges([Opened(session_id=session_id, at_us=conn.at_us)])
     yield from claim(conn, session_id)
     live = conn.sessions.bind(session_id, session_id)
     live.setup = setup
-    live.told = Told()
-    live.hearing = Hearing.LIVE if method == methods.LOAD else Hearing.LEARN
+    live.told = ReplayStats()
+    live.hearing = UpdatePolicy.FORWARD if method == methods.LOAD else UpdatePolicy.RECORD_ONLY
     live.is_restoring = True
     try:
         return (yield from _heard(conn, live, means))
     except Refusal:
         conn.sessions.drop(session_id)
-        yield Erase(session_id)
+        yield EraseSession(session_id)
         raise
     finally:
         live.is_restoring = False
 
 
-def _heard(conn: Connection, live: Live, means: str) -> Part:
+def _heard(conn: ConnectionState, live: LiveSession, means: str) -> SubFlow:
     """Have the agent open the session; return its answer, once it has told of it."""
     params = {"sessionId": live.id, **setup_for_agent(conn, means, live.setup)}
     tells_all = means == methods.LOAD
-    reply: Reply
+    reply: AgentReply
     if conn.agent.own.protocol > 1:
         tells_all = True
-        reply = yield Ask(means, {**params, "replayFrom": {"type": "start"}}, PATIENCE_US)
+        reply = yield CallAgent(means, {**params, "replayFrom": {"type": "start"}}, PATIENCE_US)
     else:
-        reply = yield Ask(means, params, PATIENCE_US)
+        reply = yield CallAgent(means, params, PATIENCE_US)
     pass_on_what_only_the_user_can_solve(reply)
     if not conn.agent.is_running:
         raise refusal_of(reply, "open the session")
@@ -73,18 +81,18 @@ def _heard(conn: Connection, live: Live, means: str) -> Part:
     return reply
 
 
-def _reason(reply: Reply) -> str:
+def _reason(reply: AgentReply) -> str:
     """Return why the agent says that it cannot, as far as it does."""
     refusal = refusal_of(reply, "open it")
-    details = text(table(refusal.data).get("details")) or text(refusal.data)
+    details = as_str(as_object(refusal.data).get("details")) or as_str(refusal.data)
     return f"{refusal.message}: {details}" if details else refusal.message
 
 
-def _is_listed(conn: Connection, live: Live) -> Part:
+def _is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
     """Tell whether the agent itself says that it has the session: one without a word yet."""
     if not conn.agent.own.offers(methods.LIST):
         return False
     params = {"cwd": live.setup["cwd"]}
-    reply: Reply = yield Ask(methods.LIST, params, _PATIENCE_FOR_LIST_US)
-    listed = rows(table(reply.result).get("sessions"))
-    return any(table(info).get("sessionId") == live.id for info in listed)
+    reply: AgentReply = yield CallAgent(methods.LIST, params, _PATIENCE_FOR_LIST_US)
+    listed = as_array(as_object(reply.result).get("sessions"))
+    return any(as_object(info).get("sessionId") == live.id for info in listed)

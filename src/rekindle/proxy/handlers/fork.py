@@ -7,10 +7,20 @@ new session of the agent's, which is told with the first prompt what was said be
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import table, text
-from rekindle.model import NOBODY, Change, Forked, Session, Tallied, Titled, TitleSource
-from rekindle.proxy.connection_state import Connection
-from rekindle.proxy.flow import Ask, Claim, Find, Flow, Part, Recall, Release, Reply, Write
+from rekindle.jsonvalue import as_object, as_str
+from rekindle.model import UNKNOWN_TO_AGENT, Change, Counted, Forked, Session, Titled, TitleSource
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.flow import (
+    AcquireLease,
+    AgentReply,
+    CallAgent,
+    Flow,
+    GetSession,
+    LoadTranscript,
+    RecordChanges,
+    ReleaseLease,
+    SubFlow,
+)
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import awake
 from rekindle.proxy.handlers.open import (
@@ -28,7 +38,7 @@ from rekindle.proxy.handlers.restore import (
     no_handover,
     what_it_may_lack,
 )
-from rekindle.proxy.live_session import Hearing
+from rekindle.proxy.live_session import UpdatePolicy
 from rekindle.proxy.opening_entries import ready_line, written_opening
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
 from rekindle.proxy.validation import (
@@ -38,20 +48,20 @@ from rekindle.proxy.validation import (
     read_session_id,
     read_setup,
 )
-from rekindle.transcript.model import Message, Role
+from rekindle.transcript.model import Role, TranscriptMessage
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.replay_v1 import message_id
 
 _FORK = " (fork)"
 
 
-def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
+def fork(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
     """Make a session that begins with another's record."""
     session_id = read_session_id(methods.FORK, params)
     setup = read_setup(methods.FORK, params)
     yield from awake(conn)
     session: Session = yield from _parent(conn, session_id, setup)
-    transcript: Transcript = yield Recall(session_id)
+    transcript: Transcript = yield LoadTranscript(session_id)
     until = _fork_point(params, transcript, session)
     is_whole = until == session.last_seq
     with conn.naming():
@@ -59,21 +69,21 @@ def fork(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
         fork_id: str = yield from unique_id(conn, agent_id)
         live = conn.sessions.bind(fork_id, agent_id)
     live.setup = setup
-    live.hearing = Hearing.SWALLOW
+    live.hearing = UpdatePolicy.DISCARD
     changes = forked(fork_id, conn.at_us, session, transcript, until)
     live.needs_handover = how is Restored.HANDOVER and _count_turns(transcript, until) > 0
     # A turn that goes on in the original was not cut off: the agent knows what it copies.
     if not is_at_work(conn, session_id):
         live.reminder = what_it_may_lack(conn, how, transcript)
     result = {"sessionId": fork_id, **opened(answer, how, transcript)}
-    yield Write([*changes, *written_opening(conn, live, methods.FORK, ready_line(result))])
-    yield Claim(fork_id)
+    yield RecordChanges([*changes, *written_opening(conn, live, methods.FORK, ready_line(result))])
+    yield AcquireLease(fork_id)
     return opening_for_client(conn, live, result)
 
 
-def _parent(conn: Connection, session_id: str, setup: dict[str, Any]) -> Part:
+def _parent(conn: ConnectionState, session_id: str, setup: dict[str, Any]) -> SubFlow:
     """Return the session to be forked; one that only the agent has is heard first."""
-    session: Session | None = yield Find(session_id)
+    session: Session | None = yield GetSession(session_id)
     if session is not None and session.deleted_us is not None:
         raise deleted_session(session_id)
     if session is not None:
@@ -83,13 +93,15 @@ def _parent(conn: Connection, session_id: str, setup: dict[str, Any]) -> Part:
         return session
     yield from adopt(conn, methods.RESUME, session_id, setup)
     live = conn.sessions.bind(session_id, session_id)
-    yield Write(written_opening(conn, live, methods.RESUME, ready_line({})))
+    yield RecordChanges(written_opening(conn, live, methods.RESUME, ready_line({})))
     live.is_closed = True
-    yield Release(session_id)
-    return (yield Find(session_id))
+    yield ReleaseLease(session_id)
+    return (yield GetSession(session_id))
 
 
-def _made(conn: Connection, session: Session, setup: dict[str, Any], *, is_whole: bool) -> Part:
+def _made(
+    conn: ConnectionState, session: Session, setup: dict[str, Any], *, is_whole: bool
+) -> SubFlow:
     """Have the agent make the session; return how it will know what was said, id and answer."""
     if is_whole:
         agent_id, answer = yield from _natively(conn, session, setup)
@@ -101,19 +113,19 @@ def _made(conn: Connection, session: Session, setup: dict[str, Any], *, is_whole
     return Restored.HANDOVER, agent_id, answer
 
 
-def _natively(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
+def _natively(conn: ConnectionState, session: Session, setup: dict[str, Any]) -> SubFlow:
     """Return the fork's id and the agent's answer; no id if it cannot fork the session."""
     live = conn.sessions.get(session.id)
     is_told = live is None or not (live.needs_handover or live.is_outdated)
-    knows = session.agent_session_id != NOBODY and is_told
+    knows = session.agent_session_id != UNKNOWN_TO_AGENT and is_told
     if not (conn.agent.own.offers(methods.FORK) and knows and is_its_own(conn, session)):
         return None, {}
     told = setup_for_agent(conn, methods.FORK, setup)
     params = {"sessionId": session.agent_session_id, **told}
-    reply: Reply = yield Ask(methods.FORK, params, PATIENCE_US)
-    named = text(table(reply.result).get("sessionId"))
+    reply: AgentReply = yield CallAgent(methods.FORK, params, PATIENCE_US)
+    named = as_str(as_object(reply.result).get("sessionId"))
     is_another = reply.is_success and named != session.agent_session_id
-    return (named if is_another else None), table(reply.result)
+    return (named if is_another else None), as_object(reply.result)
 
 
 def _fork_point(params: dict[str, Any], transcript: Transcript, session: Session) -> int:
@@ -123,7 +135,7 @@ def _fork_point(params: dict[str, Any], transcript: Transcript, session: Session
         return session.last_seq
     items = [item for turn in transcript.turns for item in turn.items]
     for index, item in enumerate(items):
-        if isinstance(item, Message) and message_id(item) == asked:
+        if isinstance(item, TranscriptMessage) and message_id(item) == asked:
             later = [other.seq for other in items[index + 1 :]]
             return min(later) - 1 if later else session.last_seq
     raise invalid(
@@ -140,7 +152,7 @@ def forked(
     return [
         Forked(session_id=fork_id, at_us=at_us, parent_id=parent.id, until_seq=until_seq),
         *_titled(fork_id, at_us, parent, title),
-        Tallied(session_id=fork_id, at_us=at_us, turns=turns, messages=messages),
+        Counted(session_id=fork_id, at_us=at_us, turns=turns, messages=messages),
     ]
 
 
@@ -160,6 +172,8 @@ def _count_turns(transcript: Transcript, until_seq: int) -> int:
 def _count_messages(transcript: Transcript, until_seq: int) -> int:
     items = [item for turn in transcript.turns for item in turn.items]
     return sum(
-        isinstance(item, Message) and item.role is not Role.THOUGHT and item.seq <= until_seq
+        isinstance(item, TranscriptMessage)
+        and item.role is not Role.THOUGHT
+        and item.seq <= until_seq
         for item in items
     )

@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import decode, encode, rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str, decode, encode
 from rekindle.model import Page, Session
-from rekindle.proxy.connection_state import Connection
-from rekindle.proxy.flow import Ask, Flow, Known, Part, Pick, Reply
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.flow import AgentReply, CallAgent, Flow, ListSessions, LookupIds, SubFlow
 from rekindle.proxy.handlers.restore import can_restore_natively
 from rekindle.proxy.validation import check_folder, invalid, tidy
 from rekindle.text.times import in_us, iso, read_iso
@@ -44,11 +44,11 @@ class Listed(Struct, frozen=True):
     info: dict[str, Any]
 
 
-def list_sessions(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
+def list_sessions(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
     """Answer `session/list`."""
     cwd = _folder(params)
     before = _position(params.get("cursor"))
-    ours: list[Session] = yield Pick(Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1))
+    ours: list[Session] = yield ListSessions(Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1))
     listed = [describe(session, conn) for session in ours]
     if conn.agent.is_running and conn.agent.own.offers(methods.LIST):
         theirs: list[Listed] = yield from _of_agent(conn, cwd)
@@ -61,7 +61,7 @@ def list_sessions(conn: Connection, params: dict[str, Any], _: bytes) -> Flow:
     return result
 
 
-def describe(session: Session, conn: Connection) -> Listed:
+def describe(session: Session, conn: ConnectionState) -> Listed:
     """Describe a session of ours as `SessionInfo`."""
     meta = {
         "agent": session.agent.name or session.agent.program,
@@ -92,7 +92,7 @@ def _position(cursor: object) -> Key | None:
     if cursor is None:
         return None
     try:
-        at_us, session_id = rows(decode(base64.urlsafe_b64decode(str(cursor).encode("ascii"))))
+        at_us, session_id = as_array(decode(base64.urlsafe_b64decode(str(cursor).encode("ascii"))))
     except (ValueError, binascii.Error):
         at_us = session_id = None
     if not isinstance(at_us, int) or not isinstance(session_id, str):
@@ -108,40 +108,40 @@ def _folder(params: dict[str, Any]) -> str | None:
     return tidy(str(cwd))
 
 
-def _of_agent(conn: Connection, cwd: str | None) -> Part:
+def _of_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
     """Return what the agent lists and we do not have, as far as it tells in time."""
     until_us = conn.at_us + _PATIENCE_US
     found: dict[str, Listed] = {}
     params: dict[str, Any] = {} if cwd is None else {"cwd": cwd}
     for _ in range(_MOST_PAGES_OF_THE_AGENT):
-        reply: Reply = yield Ask(methods.LIST, params, until_us - conn.at_us)
-        result = table(reply.result)
-        for info in map(table, rows(result.get("sessions"))):
+        reply: AgentReply = yield CallAgent(methods.LIST, params, until_us - conn.at_us)
+        result = as_object(reply.result)
+        for info in map(as_object, as_array(result.get("sessions"))):
             item = _listed(info)
             if item is not None and cwd in {None, tidy(str(info["cwd"]))}:
                 found.setdefault(item.key[1], item)
-        cursor = text(result.get("nextCursor"))
+        cursor = as_str(result.get("nextCursor"))
         is_last = cursor is None or cursor == params.get("cursor")
         if not reply.is_success or is_last or conn.at_us >= until_us:
             break
         params = {**params, "cursor": cursor}
-    known: set[str] = yield Known(tuple(found))
+    known: set[str] = yield LookupIds(tuple(found))
     return [item for session_id, item in found.items() if session_id not in known]
 
 
 def _listed(info: dict[str, Any]) -> Listed | None:
-    session_id, cwd = text(info.get("sessionId")), text(info.get("cwd"))
+    session_id, cwd = as_str(info.get("sessionId")), as_str(info.get("cwd"))
     if session_id is None or cwd is None or _is_of_sub_agent(info):
         return None
-    told_at = read_iso(text(info.get("updatedAt")))
+    told_at = read_iso(as_str(info.get("updatedAt")))
     at_us = in_us(told_at) if told_at else 0
     told = {**info, "updatedAt": iso(at_us)} if at_us else info
-    meta = {**table(info.get("_meta")), "rekindle": {"isRecorded": False}}
+    meta = {**as_object(info.get("_meta")), "rekindle": {"isRecorded": False}}
     return Listed((at_us, session_id), {**told, "_meta": meta})
 
 
 def _is_of_sub_agent(info: dict[str, Any]) -> bool:
     """Tell whether an agent marks a session as one of its own making. There is no standard way."""
-    meta = table(info.get("_meta"))
-    places = [info, meta, *map(table, meta.values())]
+    meta = as_object(info.get("_meta"))
+    places = [info, meta, *map(as_object, meta.values())]
     return any(place.get(mark) for place in places for mark in _MARKS_OF_SUB_AGENTS)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.proxy.connection_state import Connection
+from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import Flow
 from rekindle.proxy.handlers.close import close, delete
 from rekindle.proxy.handlers.fork import fork
@@ -25,7 +25,7 @@ _FLOWS = {
 
 
 def flow_for(
-    conn: Connection, method: str, session_id: str | None, params: dict[str, Any], line: bytes
+    conn: ConnectionState, method: str, session_id: str | None, params: dict[str, Any], line: bytes
 ) -> Flow | None:
     """Return what answers a request; None if it simply goes to the agent."""
     if conn.client_protocol > 1:
@@ -42,7 +42,7 @@ def flow_for(
     live = conn.sessions.open(session_id)
     is_there = conn.agent.is_running and conn.agent.is_ready
     is_ready = is_there and (live is None or not live.needs_restore)
-    must_be_open = method in methods.CONFIGURING and session_id is not None
+    must_be_open = method in methods.SETS_CONFIG and session_id is not None
     if is_ready and (live is not None or not must_be_open):
         return None
     return (

@@ -11,15 +11,16 @@ from enum import StrEnum
 from typing import Any
 
 from rekindle.acp import methods
-from rekindle.acp.jsonrpc import AUTH_REQUIRED, INTERNAL_ERROR, rows, table, text
+from rekindle.acp.jsonrpc import AUTH_REQUIRED, INTERNAL_ERROR
 from rekindle.acp.translate.config import config_id, mode_option, modes_to_v1
-from rekindle.model import NOBODY, AgentIdentity, Session
-from rekindle.proxy.connection_state import Connection
-from rekindle.proxy.flow import Ask, Part, Pause, Recall, Refusal, Reply
-from rekindle.proxy.live_session import Hearing, Live, Told
+from rekindle.jsonvalue import as_array, as_object, as_str
+from rekindle.model import UNKNOWN_TO_AGENT, AgentIdentity, Session
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.flow import AgentReply, CallAgent, LoadTranscript, Pause, Refusal, SubFlow
+from rekindle.proxy.live_session import LiveSession, ReplayStats, UpdatePolicy
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import refusal_of
-from rekindle.transcript.handover import remind
+from rekindle.transcript.handover import reminder_text
 from rekindle.transcript.reducer import Transcript
 
 PATIENCE_US = 60_000_000
@@ -37,13 +38,13 @@ class Restored(StrEnum):
     HANDOVER = "handover"
 
 
-def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
+def restore(conn: ConnectionState, session: Session, setup: dict[str, Any]) -> SubFlow:
     """Restore `session`; return how, the agent's answer, and the transcript. Raises Refusal."""
     generation = conn.agent.generation
-    live = conn.sessions.bind(session.id, NOBODY)
+    live = conn.sessions.bind(session.id, UNKNOWN_TO_AGENT)
     live.setup = setup
     live.title, live.keeps_title = session.title, has_title_of_its_own(session)
-    live.hearing, live.is_restoring, live.is_closed = Hearing.SWALLOW, True, False
+    live.hearing, live.is_restoring, live.is_closed = UpdatePolicy.DISCARD, True, False
     live.needs_restore = True
     try:
         answer = yield from _natively(conn, session, live)
@@ -53,7 +54,7 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
             answer = yield from _anew(conn, session, live)
             how = Restored.HANDOVER
         # An agent that comes back begins as it always does: perhaps with more rights than it had.
-        transcript: Transcript = yield Recall(session.id)
+        transcript: Transcript = yield LoadTranscript(session.id)
         answer = yield from _as_it_was_set(live.agent_id, answer, transcript)
         if conn.agent.generation != generation:
             raise Refusal(INTERNAL_ERROR, "the agent ended while it was to restore the session")
@@ -69,14 +70,14 @@ def restore(conn: Connection, session: Session, setup: dict[str, Any]) -> Part:
         live.is_restoring = False
 
 
-def what_it_may_lack(conn: Connection, how: Restored, transcript: Transcript) -> str:
+def what_it_may_lack(conn: ConnectionState, how: Restored, transcript: Transcript) -> str:
     """Return what is to be told to an agent that came back by its own means.
 
     It may have saved nothing of a turn that did not end, and only a history that it tells proves
     that it has: to be told twice does less harm than not to know what was asked.
     """
     may_tell = how is Restored.NATIVE and conn.settings.may_hand_over
-    return remind(transcript, conn.settings.handover_budget) if may_tell else ""
+    return reminder_text(transcript, conn.settings.handover_budget) if may_tell else ""
 
 
 def has_title_of_its_own(session: Session) -> bool:
@@ -88,7 +89,7 @@ def has_title_of_its_own(session: Session) -> bool:
     return session.title_source == "user" or is_borrowed
 
 
-def settle(live: Live, turns: int) -> Part:
+def settle(live: LiveSession, turns: int) -> SubFlow:
     """Wait for a history that is told late; return whether enough of it was told."""
     told, quiet, is_late = live.told.lines, 0, False
     for _ in range(_MOST_LOOKS):
@@ -106,14 +107,14 @@ def settle(live: Live, turns: int) -> Part:
     return told.user_messages > 0 and (told.has_answers or told.user_messages >= turns > 0)
 
 
-def can_restore_natively(conn: Connection, session: Session) -> bool:
+def can_restore_natively(conn: ConnectionState, session: Session) -> bool:
     """Tell whether the agent may have that session, and the means to bring it back."""
     own = conn.agent.own
     has_means = own.offers(methods.RESUME) or own.offers(methods.LOAD)
-    return has_means and session.agent_session_id != NOBODY and is_its_own(conn, session)
+    return has_means and session.agent_session_id != UNKNOWN_TO_AGENT and is_its_own(conn, session)
 
 
-def is_its_own(conn: Connection, session: Session) -> bool:
+def is_its_own(conn: ConnectionState, session: Session) -> bool:
     """Tell whether a session is one of those that the agent has, or may have."""
     agent = conn.agent.identity
     return is_same_agent(agent, session.agent) or _is_of_tool(agent, session)
@@ -137,7 +138,7 @@ def is_same_agent(one: AgentIdentity, other: AgentIdentity) -> bool:
     return one.program == other.program
 
 
-def _natively(conn: Connection, session: Session, live: Live) -> Part:
+def _natively(conn: ConnectionState, session: Session, live: LiveSession) -> SubFlow:
     agent_id = session.agent_session_id
     is_there = can_restore_natively(conn, session) and not live.is_outdated
     if not is_there or not conn.sessions.is_free(agent_id, session.id):
@@ -146,9 +147,9 @@ def _natively(conn: Connection, session: Session, live: Live) -> Part:
     for method in (methods.RESUME, methods.LOAD):
         if not conn.agent.own.offers(method):
             continue
-        live.told = Told()
+        live.told = ReplayStats()
         told = setup_for_agent(conn, method, live.setup)
-        reply: Reply = yield Ask(method, {"sessionId": agent_id, **told}, PATIENCE_US)
+        reply: AgentReply = yield CallAgent(method, {"sessionId": agent_id, **told}, PATIENCE_US)
         pass_on_what_only_the_user_can_solve(reply)
         if not reply.is_success or names_another(reply, agent_id):
             continue
@@ -156,13 +157,13 @@ def _natively(conn: Connection, session: Session, live: Live) -> Part:
             remembers: bool = yield from settle(live, session.turns)
             if not remembers:
                 continue
-        return table(reply.result)
+        return as_object(reply.result)
     # What it still tells under this id is history that we have.
     conn.sessions.abandon(agent_id)
     return None
 
 
-def _anew(conn: Connection, session: Session, live: Live) -> Part:
+def _anew(conn: ConnectionState, session: Session, live: LiveSession) -> SubFlow:
     if session.turns > 0 and not conn.settings.may_hand_over:
         raise no_handover(session.id)
     with conn.naming():
@@ -171,12 +172,12 @@ def _anew(conn: Connection, session: Session, live: Live) -> Part:
     return answer
 
 
-def begin(conn: Connection, setup: dict[str, Any]) -> Part:
+def begin(conn: ConnectionState, setup: dict[str, Any]) -> SubFlow:
     """Have the agent make a session; return its id, and the answer. Raises Refusal."""
     told = setup_for_agent(conn, methods.NEW, setup)
-    reply: Reply = yield Ask(methods.NEW, told, PATIENCE_US)
-    answer = table(reply.result)
-    agent_id = text(answer.get("sessionId"))
+    reply: AgentReply = yield CallAgent(methods.NEW, told, PATIENCE_US)
+    answer = as_object(reply.result)
+    agent_id = as_str(answer.get("sessionId"))
     if not reply.is_success or agent_id is None:
         raise refusal_of(reply, "begin a session")
     return agent_id, answer
@@ -191,24 +192,27 @@ def no_handover(session_id: str) -> Refusal:
     )
 
 
-def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript) -> Part:
+def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript) -> SubFlow:
     """Set the mode and the options to what they were; return the answer as it is then."""
-    modes = table(answer.get("modes"))
-    mode = table(transcript.state.get("current_mode_update")).get("currentModeId")
-    offered = [table(it).get("id") for it in rows(modes.get("availableModes"))]
+    modes = as_object(answer.get("modes"))
+    mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    offered = [as_object(it).get("id") for it in as_array(modes.get("availableModes"))]
     if mode in offered and mode != modes.get("currentModeId"):
-        reply: Reply = yield Ask(methods.SET_MODE, {"sessionId": agent_id, "modeId": mode})
+        reply: AgentReply = yield CallAgent(
+            methods.SET_MODE, {"sessionId": agent_id, "modeId": mode}
+        )
         if reply.is_success:
             answer = {**answer, "modes": {**modes, "currentModeId": mode}}
     wanted = map(
-        table, rows(table(transcript.state.get("config_option_update")).get("configOptions"))
+        as_object,
+        as_array(as_object(transcript.state.get("config_option_update")).get("configOptions")),
     )
     values = {config_id(option): option.get("currentValue") for option in wanted}
     modes_now = modes_to_v1(answer.get("configOptions"))
     if modes_now is not None and mode in [it["id"] for it in modes_now["availableModes"]]:
         # It may have been chosen when the session had modes, and no option for them.
-        values[config_id(table(mode_option(answer.get("configOptions"))))] = mode
-    for option in map(table, rows(answer.get("configOptions"))):
+        values[config_id(as_object(mode_option(answer.get("configOptions"))))] = mode
+    for option in map(as_object, as_array(answer.get("configOptions"))):
         name = config_id(option)
         value = values.get(name)
         if value is not None and value != option.get("currentValue"):
@@ -217,24 +221,24 @@ def _as_it_was_set(agent_id: str, answer: dict[str, Any], transcript: Transcript
                 params["type"] = "boolean"
             elif "configId" in option:
                 params["type"] = "id"
-            reply = yield Ask(methods.SET_CONFIG_OPTION, params)
-            options = table(reply.result).get("configOptions")
+            reply = yield CallAgent(methods.SET_CONFIG_OPTION, params)
+            options = as_object(reply.result).get("configOptions")
             if isinstance(options, list):
                 answer = {**answer, "configOptions": options}
     return answer
 
 
-def _is_whole(told: Told, turns: int) -> bool:
+def _is_whole(told: ReplayStats, turns: int) -> bool:
     return told.has_answers and told.user_messages >= max(turns, 1)
 
 
-def names_another(reply: Reply, asked: str) -> bool:
+def names_another(reply: AgentReply, asked: str) -> bool:
     """Tell whether the agent speaks of another session than it was asked for."""
-    named = table(reply.result).get("sessionId")
+    named = as_object(reply.result).get("sessionId")
     return named is not None and named != asked
 
 
-def pass_on_what_only_the_user_can_solve(reply: Reply) -> None:
+def pass_on_what_only_the_user_can_solve(reply: AgentReply) -> None:
     """Raise Refusal if the agent wants the user to sign in."""
-    if table(reply.error).get("code") == AUTH_REQUIRED:
+    if as_object(reply.error).get("code") == AUTH_REQUIRED:
         raise refusal_of(reply, "restore the session")

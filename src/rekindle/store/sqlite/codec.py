@@ -149,7 +149,7 @@ def conditions_of(page: Page) -> tuple[list[str], dict[str, Any]]:
     elif not page.with_archived:
         conditions.append("archived_us is null")
     conditions.append("deleted_us is not null" if page.deleted else "deleted_us is null")
-    if not page.with_strays:
+    if not page.with_unopened:
         conditions.append("cwd is not null")
     return conditions, values
 

@@ -14,7 +14,7 @@ import apsw
 from msgspec import Struct
 
 from rekindle.errors import StoreDamaged, StoreError
-from rekindle.model import AgentIdentity, Holder, Kind
+from rekindle.model import AgentIdentity, Kind, LeaseHolder
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.codec import entries_in, session_in
 from rekindle.store.sqlite.connection import (
@@ -80,7 +80,7 @@ class Lease(Struct, frozen=True):
     """A session that a process holds, or has never given up."""
 
     session_id: str | None
-    holder: Holder
+    holder: LeaseHolder
     is_alive: bool
 
 
@@ -169,7 +169,7 @@ class Examination:
         folder = self._path.with_name(self._path.name + ".live")
         with self._translated():
             return [
-                Lease(id_, Holder(token=token, pid=pid, host=host), is_held(folder / token))
+                Lease(id_, LeaseHolder(token=token, pid=pid, host=host), is_held(folder / token))
                 for id_, token, pid, host in self._query(_LEASES)
             ]
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rekindle.model import Claimed, Holder
+from rekindle.model import LeaseHolder, LeaseResult
 from rekindle.store.sqlite.filelock import FileLock
 
 _PATIENCE_WITH_A_LOOK = 1.0
@@ -34,53 +34,55 @@ class Leases:
         self._db = db
         self._folder = folder
         self._alive: dict[str, FileLock] = {}
-        self._claimed: dict[str, Holder] = {}
+        self._claimed: dict[str, LeaseHolder] = {}
         """What was claimed by way of this object, should the store be unable to tell."""
 
-    def claim(self, session_id: str, key: int, holder: Holder, *, takeover: bool) -> Claimed:
+    def claim(
+        self, session_id: str, key: int, holder: LeaseHolder, *, takeover: bool
+    ) -> LeaseResult:
         """Take a session, unless another has it who lives."""
         other = self.holder(key)
         if other is not None and other.token != holder.token and not takeover:
-            return Claimed(holder=other)
+            return LeaseResult(holder=other)
         last = self._db.execute(_FIND, (key,)).fetchall()
         self._show_alive(holder.token)
         self._db.execute(_TAKE, (key, holder.token, holder.pid, holder.host))
         self._claimed[session_id] = holder
-        return Claimed(was_anothers=bool(last) and last[0][0] != holder.token)
+        return LeaseResult(was_held_by_another=bool(last) and last[0][0] != holder.token)
 
-    def holder(self, key: int) -> Holder | None:
+    def holder(self, key: int) -> LeaseHolder | None:
         """Return a session's living holder."""
         rows = self._db.execute(_FIND, (key,)).fetchall()
         if not rows or rows[0][3]:
             return None
         token, pid, host, _ = rows[0]
-        found = Holder(token=token, pid=pid, host=host)
+        found = LeaseHolder(token=token, pid=pid, host=host)
         return found if self._is_alive(token) else None
 
-    def driven(self) -> dict[int, Holder]:
+    def driven(self) -> dict[int, LeaseHolder]:
         """Return the living holders of all sessions that have one."""
         rows = self._db.execute(ALL).fetchall()
         alive = {token: self._is_alive(token) for token in {row[1] for row in rows}}
         return {
-            key: Holder(token=token, pid=pid, host=host)
+            key: LeaseHolder(token=token, pid=pid, host=host)
             for key, token, pid, host in rows
             if alive[token]
         }
 
-    def held(self) -> dict[str, Holder]:
+    def held(self) -> dict[str, LeaseHolder]:
         """Return the sessions that are driven by way of this object, by their ids."""
         rows = self._db.execute(_ALL_BY_ID).fetchall()
         return {
-            session_id: Holder(token=token, pid=pid, host=host)
+            session_id: LeaseHolder(token=token, pid=pid, host=host)
             for session_id, token, pid, host in rows
             if token in self._alive
         }
 
-    def claimed(self) -> dict[str, Holder]:
+    def claimed(self) -> dict[str, LeaseHolder]:
         """Return the same as far as it is known without the store, which may not be readable."""
         return dict(self._claimed)
 
-    def drop(self, holder: Holder, key: int | None, session_id: str | None) -> None:
+    def drop(self, holder: LeaseHolder, key: int | None, session_id: str | None) -> None:
         """Give up one session, or all."""
         self._db.execute(DROP, {"token": holder.token, "key": key})
         for one in list(self._claimed) if session_id is None else [session_id]:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Entry, Kind, Overview, Side, Standing, Sum
+from rekindle.model import Entry, Kind, Overview, SessionStatus, SessionTotals, Side
 from rekindle.store.address import index_path
 from rekindle.store.sqlite.codec import Row, entries_in
 from rekindle.store.sqlite.connection import INCREMENTAL
 from rekindle.store.sqlite.leases import Leases
 from rekindle.store.sqlite.schema import WITHIN, Database, places
 from rekindle.store.sqlite.sql import ROW
-from rekindle.store.weeks import SHIFT_US, WEEK_US
+from rekindle.text.times import SHIFT_US, WEEK_US
 
 LARGEST_WAITED_FOR = 256 * 1024 * 1024
 """A file of this size is written anew in seconds, for which recorders can hold back what comes."""
@@ -53,18 +53,18 @@ _SUMS = """
 _COUNT_DELETED = "select count(*) from session where deleted_us is not null and +cwd is not null"
 
 
-def standings(db: Database, leases: Leases, session_ids: Sequence[str]) -> dict[str, Standing]:
+def standings(db: Database, leases: Leases, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
     """Tell how it stands with sessions."""
     found = db.execute(_KEYS, (json.dumps(list(session_ids)),)).fetchall()
     driven = leases.driven()
     return {
-        session_id: Standing.LIVE if key in driven else _undriven(db, key)
+        session_id: SessionStatus.LIVE if key in driven else _undriven(db, key)
         for session_id, key in found
     }
 
 
-def _undriven(db: Database, key: int) -> Standing:
-    return Standing.IDLE if _has_ended(db, key) else Standing.INTERRUPTED
+def _undriven(db: Database, key: int) -> SessionStatus:
+    return SessionStatus.IDLE if _has_ended(db, key) else SessionStatus.INTERRUPTED
 
 
 def _has_ended(db: Database, key: int) -> bool:
@@ -123,16 +123,16 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _grouped(rows: list[Row], column: int) -> dict[Any, Sum]:
+def _grouped(rows: list[Row], column: int) -> dict[Any, SessionTotals]:
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(row[column], []).append(row)
     return {group: _added(members) for group, members in groups.items()}
 
 
-def _added(rows: Iterable[Row]) -> Sum:
+def _added(rows: Iterable[Row]) -> SessionTotals:
     columns = list(zip(*rows, strict=True)) or [()] * 5
-    return Sum(sessions=sum(columns[2]), turns=sum(columns[3]), messages=sum(columns[4]))
+    return SessionTotals(sessions=sum(columns[2]), turns=sum(columns[3]), messages=sum(columns[4]))
 
 
 def gives_back_in_steps(db: Database) -> bool:

@@ -27,11 +27,11 @@ from rekindle.errors import StoreError, StoreUnavailable
 from rekindle.model import (
     Archived,
     Change,
+    Counted,
     Deleted,
+    EntryBatch,
     Forked,
     Opened,
-    Stretch,
-    Tallied,
     Titled,
 )
 from rekindle.store.address import pending_files, pending_path
@@ -51,10 +51,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_pair = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw]).decode
 # The tags stand in pending files: they stay as they are, whatever the classes are called.
 _TAGS: dict[type[Change], str] = {
-    Stretch: "Stretch",
+    EntryBatch: "Stretch",
     Opened: "Opened",
     Titled: "Titled",
-    Tallied: "Tallied",
+    Counted: "Tallied",
     Deleted: "Deleted",
     Archived: "Archived",
     Forked: "Forked",
@@ -115,7 +115,7 @@ class Pending:
             except (ValueError, OverflowError) as error:
                 wrong.append(repr(error))
             else:
-                entries += change.count if isinstance(change, Stretch) else 0
+                entries += change.count if isinstance(change, EntryBatch) else 0
         self._write(b"".join(records))
         self.entries += entries
         return wrong
@@ -237,7 +237,7 @@ def _look_at(file: Path) -> Left | None:
     try:
         for change in _changes_in(fd, file):
             sessions.add(change.session_id)
-            entries += change.count if isinstance(change, Stretch) else 0
+            entries += change.count if isinstance(change, EntryBatch) else 0
     except (StoreError, OSError) as error:
         why_not = str(error)
     finally:

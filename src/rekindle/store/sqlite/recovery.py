@@ -15,7 +15,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from rekindle.acp.jsonrpc import encode, rows, table, text
+from rekindle.jsonvalue import as_array, as_object, as_str, encode
 from rekindle.model import Kind, Side
 from rekindle.store.sqlite.codec import CODEC_LINES, origin_in
 from rekindle.store.sqlite.pages import Image, Row, Value, read_page
@@ -325,18 +325,18 @@ def _told_by(found: Iterator[Any]) -> _Told:
         if side != Side.CLIENT or kind not in {Kind.SETUP, Kind.PROMPT}:
             continue
         params = _params(data)
-        told.session_id = told.session_id or text(params.get("sessionId"))
+        told.session_id = told.session_id or as_str(params.get("sessionId"))
         if kind == Kind.SETUP:
-            told.cwd = told.cwd or text(params.get("cwd"))
+            told.cwd = told.cwd or as_str(params.get("cwd"))
         else:
             told.turns += 1
-            told.title = told.title or title_from_prompt(rows(params.get("prompt")))
+            told.title = told.title or title_from_prompt(as_array(params.get("prompt")))
     return told
 
 
 def _params(line: bytes) -> dict[str, Any]:
     try:
-        return table(table(json.loads(line)).get("params"))
+        return as_object(as_object(json.loads(line)).get("params"))
     except (ValueError, RecursionError):
         return {}
 

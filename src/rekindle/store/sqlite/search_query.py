@@ -14,13 +14,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.model import Page
+from rekindle.model import DocumentKind, Page
 from rekindle.store.sqlite.codec import conditions_of
 from rekindle.store.sqlite.schema import key_at, places, seq_at
 from rekindle.store.sqlite.search_index import Index, table_of
 from rekindle.text.redact.secrets import Span
 from rekindle.text.search_terms import Term
-from rekindle.transcript.search_documents import GAP, Origin
+from rekindle.text.tokens import GAP
 
 _WEIGHED = 1000
 _FEW_SESSIONS = 500
@@ -32,7 +32,7 @@ _WORDS_COLUMN = 4
 _USUAL_LENGTH = 60
 _SATURATION = 1.2
 _PART_OF_LENGTH = 0.75
-_WEIGHTS = {Origin.USER: 1.2, Origin.THOUGHT: 0.8}
+_WEIGHTS = {DocumentKind.USER: 1.2, DocumentKind.THOUGHT: 0.8}
 _EVERYWHERE = (0, (1 << 63) - 1)
 _Range = tuple[int, int, int]
 _BEGIN, _END = "\x02", "\x03"
@@ -67,7 +67,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     turn: int
     seq: int
     at_us: int
-    origin: Origin
+    origin: DocumentKind
     score: float
     text: str
     matches: list[Span]
@@ -77,7 +77,7 @@ class _Candidate(Struct, frozen=True):
     place: int
     turn: int
     at_us: int
-    origin: Origin
+    origin: DocumentKind
     score: float
 
 
@@ -185,8 +185,8 @@ def _within(
         sql = _FOUND.format(table=table_of(shard), where=where)
         more = {"low": low, "high": high, "most": _WEIGHED - len(found)}
         for place, turn, at_us, origin, score in index.query(sql, values | more):
-            weight = _WEIGHTS.get(Origin(origin), 1.0)
-            found.append(_Candidate(place, turn, at_us, Origin(origin), score * weight))
+            weight = _WEIGHTS.get(DocumentKind(origin), 1.0)
+            found.append(_Candidate(place, turn, at_us, DocumentKind(origin), score * weight))
         if len(found) >= _WEIGHED:
             break
     return found

@@ -23,18 +23,18 @@ from rekindle.errors import SessionAmbiguous, SessionNotFound, StoreDamaged, Sto
 from rekindle.model import (
     ACTIVITY,
     Change,
-    Claimed,
     Entry,
-    Holder,
+    EntryBatch,
+    LeaseHolder,
+    LeaseResult,
     Overview,
     Page,
     Session,
-    Standing,
-    Stretch,
+    SessionStatus,
     TitleSource,
 )
 from rekindle.store.address import index_path
-from rekindle.store.base import Kept, are_one
+from rekindle.store.base import ImportedSession, are_one
 from rekindle.store.sqlite import maintenance, sql
 from rekindle.store.sqlite.codec import Row, conditions_of, entries_in, origin_in, session_in
 from rekindle.store.sqlite.connection import (
@@ -174,19 +174,19 @@ class SqliteStore:
         rows = self._query(sql.OF_AGENT, {"asked": agent_session_id})
         return rows[0][0] if rows else None
 
-    def imported(self) -> Iterator[Kept]:
+    def imported(self) -> Iterator[ImportedSession]:
         """Yield what was imported."""
         for session_id, cwd, is_deleted, origin in self._query(sql.IMPORTED):
             with translated(self._path):
-                yield Kept(session_id, cwd, origin_in(origin), bool(is_deleted))
+                yield ImportedSession(session_id, cwd, origin_in(origin), bool(is_deleted))
 
-    def claim(self, session_id: str, holder: Holder, *, takeover: bool = False) -> Claimed:
+    def claim(self, session_id: str, holder: LeaseHolder, *, takeover: bool = False) -> LeaseResult:
         """Let `holder` drive a session."""
         key = self._key_of(session_id)
         with self.writing():
             return self._leases.claim(session_id, key, holder, takeover=takeover)
 
-    def holder(self, session_id: str) -> Holder | None:
+    def holder(self, session_id: str) -> LeaseHolder | None:
         """Return who drives a session."""
         key = self._key_of(session_id)
         with self._mutex, translated(self._path):
@@ -198,13 +198,13 @@ class SqliteStore:
             keys = json.dumps(list(self._leases.driven()))
             return {row[0] for row in self._execute(sql.IDS, (keys,))}
 
-    def release(self, holder: Holder, session_id: str | None = None) -> None:
+    def release(self, holder: LeaseHolder, session_id: str | None = None) -> None:
         """Give sessions up."""
         key = None if session_id is None else self._key_of(session_id)
         with self.writing():
             self._leases.drop(holder, key, session_id)
 
-    def standings(self, session_ids: Sequence[str]) -> dict[str, Standing]:
+    def standings(self, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
         """Tell how it stands with sessions."""
         with self._mutex, translated(self._path):
             return maintenance.standings(self._db, self._leases, session_ids)
@@ -314,7 +314,7 @@ class SqliteStore:
             rescue(former, self)
         self._leases.inherit(former._leases)
 
-    def claims(self) -> dict[str, Holder]:
+    def claims(self) -> dict[str, LeaseHolder]:
         """Return the sessions that are driven by way of this very object, and in whose name."""
         try:
             with self._mutex, translated(self._path):
@@ -363,7 +363,7 @@ class SqliteStore:
             first = changes[0] if len(changes) == 1 else None
             if (
                 is_held
-                and isinstance(first, Stretch)
+                and isinstance(first, EntryBatch)
                 and first.kind not in ACTIVITY
                 and first.session_id in self._writer.ends
             ):

@@ -11,18 +11,17 @@ from rekindle.model import (
     ACTIVITY,
     Archived,
     Change,
-    Cut,
+    Counted,
     Deleted,
+    EntryBatch,
     Forked,
     Imported,
     Opened,
-    Stretch,
-    Tallied,
     Titled,
+    Truncated,
 )
-from rekindle.store import forking
 from rekindle.store.sqlite import sql
-from rekindle.store.sqlite.codec import CODEC_LINES, Row, session_in, told_by
+from rekindle.store.sqlite.codec import CODEC_LINES, Row, entries_in, session_in, told_by
 from rekindle.store.sqlite.schema import Database, key_at, place, places
 
 _MOST_ENDS = 1000
@@ -42,7 +41,7 @@ class Writer:
         """Write changes of one commit. Raises SessionNotFound."""
         used: dict[int, int] = {}
         for change in changes:
-            if not isinstance(change, Stretch):
+            if not isinstance(change, EntryBatch):
                 self.apply(change)
                 continue
             start = self._put(change)
@@ -55,7 +54,7 @@ class Writer:
     def apply(self, change: Change) -> None:
         """Write one change. Raises SessionNotFound."""
         match change:
-            case Stretch():
+            case EntryBatch():
                 self.append(change)
             case Opened():
                 told = told_by(change)
@@ -64,15 +63,15 @@ class Writer:
                 self._update_or_make(sql.OPEN, told, change)
             case Titled():
                 self._update_or_make(sql.TITLE[change.source], asdict(change), change)
-            case Tallied():
+            case Counted():
                 self._update_or_make(sql.TALLY, asdict(change), change)
             case _:
                 self._apply_seldom(change)
 
-    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Cut) -> None:
+    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
         match change:
             case Forked():
-                forking.fork(self._db, change, self._key_of(change.parent_id))
+                fork(self._db, change, self._key_of(change.parent_id))
             case Deleted():
                 statement = "update session set deleted_us = ? where id = ?"
                 self._execute(statement, (change.at_us, change.session_id))
@@ -83,13 +82,13 @@ class Writer:
                 origin = msgspec.json.encode(change.origin).decode()
                 values = {"session_id": change.session_id, "origin": origin}
                 self._update_or_make(sql.IMPORT, values, change)
-            case Cut():
+            case Truncated():
                 key = self._key_of(change.session_id)
-                forking.cut(self._db, key, change.until_seq)
+                cut(self._db, key, change.until_seq)
                 self._execute(sql.REVISE_CUT, (key,))
                 self.ends.pop(change.session_id, None)
 
-    def append(self, stretch: Stretch) -> None:
+    def append(self, stretch: EntryBatch) -> None:
         """Write entries where their session ends."""
         start = self._put(stretch)
         # Only here, because a changed time moves the session in two indexes, and most of
@@ -97,7 +96,7 @@ class Writer:
         if stretch.kind in ACTIVITY:
             self._execute(sql.USE, (stretch.at_us, key_at(start)))
 
-    def _put(self, stretch: Stretch) -> int:
+    def _put(self, stretch: EntryBatch) -> int:
         start = self.ends.get(stretch.session_id) or self._find_end(stretch)
         values = (
             start,
@@ -120,7 +119,7 @@ class Writer:
         rows = self._execute(f"{sql.SESSION} where id = ?", (session_id,))
         return session_in(rows[0]).last_seq if rows else 0
 
-    def _find_end(self, stretch: Stretch) -> int:
+    def _find_end(self, stretch: EntryBatch) -> int:
         key = self._key_or_make(stretch.session_id, stretch.at_us)
         last = self._execute(sql.LAST, places(key))
         return (last[0][0] if last else place(key, 0)) + 1
@@ -142,7 +141,7 @@ class Writer:
         self,
         statement: str,
         values: Mapping[str, Any],
-        change: Opened | Titled | Tallied | Imported,
+        change: Opened | Titled | Counted | Imported,
     ) -> None:
         self._key_or_make(change.session_id, change.at_us)
         self._execute(statement, values)
@@ -151,3 +150,23 @@ class Writer:
         self, statement: str, values: Sequence[object] | Mapping[str, object]
     ) -> list[Row]:
         return self._db.execute(statement, values).fetchall()
+
+
+def fork(db: Database, forked: Forked, parent: int) -> None:
+    """Make a session, and copy what its parent has up to an entry."""
+    values = {"id": forked.session_id, "at_us": forked.at_us, "parent": parent}
+    db.execute(sql.FORK, values)
+    child = db.last_insert_rowid()
+    shift = place(child, 0) - place(parent, 0)
+    db.execute(sql.COPY, (shift, place(parent, 0), place(parent, forked.until_seq)))
+    cut(db, child, forked.until_seq)
+
+
+def cut(db: Database, key: int, until_seq: int) -> None:
+    """Take away what lies beyond an entry."""
+    beyond = (place(key, until_seq + 1), places(key)[1])
+    db.execute("delete from stretch where place between ? and ?", beyond)
+    for row in db.execute(sql.LAST_ROW, places(key)).fetchall():
+        lines = [entry.line for entry in entries_in(row) if entry.seq <= until_seq]
+        statement = "update stretch set lines = ?, data = ? where place = ?"
+        db.execute(statement, (len(lines), b"\n".join(lines), row[0]))
