@@ -15,9 +15,12 @@ from fuzz.grammar import SESSIONS, Speaker
 from fuzz.hostile import is_deep, mangled, value, written
 from fuzz.ring import Ring
 from fuzz.seeds import scripts
+from playbook import CLIENT
 from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch
 from rekindle.errors import SessionNotFound
 from rekindle.model import Page, Side
+from rekindle.proxy.journal import side_of
+from rekindle.proxy.step import Peer
 
 _OFFERED = ["load", "resume", "list", "close", "delete", "fork", "embedded"]
 _FLAGS = ["strict", "no-handover", "takeover"]
@@ -51,14 +54,14 @@ class Peers(Ring):
         self.is_alive = self.wont_start is None
         return self.wont_start
 
-    def sent(self, to: Side, line: bytes) -> None:
+    def sent(self, to: Peer, line: bytes) -> None:
         """Take note of what a side gets."""
         message = read_envelope(line)
         if message is None or not isinstance(message.id, Raw):
             return
         if message.method is not UNSET:
-            self.questions[to].append(message.id)
-        elif to is Side.CLIENT and message.is_response:
+            self.questions[side_of(to)].append(message.id)
+        elif to == CLIENT and message.is_response:
             self.answered[request_key(message.id)] += 1
 
     # -- what the peers do --------------------------------------------------------------
@@ -213,7 +216,7 @@ class Peers(Ring):
     @property
     def can_go_on(self) -> bool:
         """Whether there is an agent, or there can be one: else the conversation is over."""
-        return self.is_alive or self.relay.can_go_on
+        return self.is_alive or self.relay.can_restart_agent
 
     def greet_each_other(self) -> None:
         """Begin as peers do, mostly."""

@@ -2,16 +2,18 @@
 
 import msgspec
 
-from playbook import Playbook
+from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Page, Side
-from rekindle.proxy.step import Step
+from rekindle.proxy.journal import side_of
+from rekindle.proxy.step import AGENT, Peer, Step
 from rekindle.transcript.reducer import fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 _AMPLIFIED = 200
 _AMPLE = 4_000_000
+_PEERS = {Side.CLIENT: CLIENT, Side.AGENT: AGENT}
 
 
 class Ring(Playbook):
@@ -23,15 +25,15 @@ class Ring(Playbook):
         """What each side got, since it was last looked at."""
         super().__init__()
 
-    def receive(self, side: Side, lines: list[str]) -> None:
+    def receive(self, peer: Peer, lines: list[str]) -> None:
         """Let the relay receive lines of a script."""
-        self.take(side, "\n".join(lines).encode("utf-8", "surrogatepass"))
+        self.take(side_of(peer), "\n".join(lines).encode("utf-8", "surrogatepass"))
 
     def take(self, side: Side, data: bytes) -> None:
         """Let the relay receive what one read brings."""
         self.now += 1
         self.received += len(data)
-        self.write_down(self.relay.receive(side, data, self.now), [])
+        self.write_down(self.relay.receive(_PEERS[side], data, self.now), [])
 
     def write_down(self, step: Step, received: list[bytes]) -> None:
         """Carry a step out, and what its questions lead to."""
@@ -43,7 +45,7 @@ class Ring(Playbook):
             size += self._look_at(step)
             self.wake_us = step.wake_us
             answers = [
-                self.relay.answer(it.flow, self.answers.to(it.query), self.now)
+                self.relay.answer(it.flow, self.answers.answer(it.query), self.now)
                 for it in step.queries[:1]
             ]
             # One after the other: what follows from an answer may change the next.
@@ -60,11 +62,12 @@ class Ring(Playbook):
         if not self.record.is_lost:
             self.record.store.write(step.changes)
         for side in Side:
-            for lines in step.to(side):
+            peer = _PEERS[side]
+            for lines in step.to(peer):
                 for line in lines.split(b"\n"):
                     self.heard[side].append(line)
-                    self.sent(side, line)
-        return sum(map(len, step.to_client)) + sum(map(len, step.to_agent))
+                    self.sent(peer, line)
+        return sum(len(line) for peer in _PEERS.values() for line in step.to(peer))
 
     def look_at_record(self) -> None:
         """See that all that was recorded can be told again, in either version."""

@@ -4,11 +4,11 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from playbook import Playbook
+from playbook import CLIENT, Playbook
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.engine import Engine
-from rekindle.proxy.step import Step
+from rekindle.proxy.step import AGENT, Step
 
 
 def update(session: str, kind: str, words: str) -> bytes:
@@ -72,7 +72,7 @@ def relay_with(session: str) -> Engine:
         book.do_open("a")
     if session == "in a turn":
         book.do_said("a Hello | Hi")
-        book.receive(Side.CLIENT, [PROMPT.decode()])
+        book.receive(CLIENT, [PROMPT.decode()])
     return book.relay
 
 
@@ -84,11 +84,11 @@ def test_lines_read_together_go_the_way_of_lines_read_one_by_one(
     lines: list[bytes], session: str
 ) -> None:
     together, apart = relay_with(session), relay_with(session)
-    step = together.receive(Side.AGENT, b"\n".join(lines), 1)
-    steps = [apart.receive(Side.AGENT, line, 1) for line in lines]
+    step = together.receive(AGENT, b"\n".join(lines), 1)
+    steps = [apart.receive(AGENT, line, 1) for line in lines]
     assert kept(step) == [entry for one in steps for entry in kept(one)]
-    told = b"\n".join(step.to_client)
-    assert told == b"\n".join(line for one in steps for line in one.to_client)
+    told = b"\n".join(step.to_clients.get(CLIENT, []))
+    assert told == b"\n".join(line for one in steps for line in one.to_clients.get(CLIENT, []))
     assert step.sync is any(one.sync for one in steps)
     if session == "renamed":
         told = re.sub(rb'"a-[0-9a-f]+"', b'"a"', told)
@@ -104,15 +104,15 @@ def test_what_is_recognised_is_what_reading_would_have_found(
         read: list[object] = []
         for line in lines:
             # Anything from the client ends a streak, so this relay reads every line.
-            careful.receive(Side.CLIENT, b"", 1)
-            read += kept(careful.receive(Side.AGENT, line, 1))
-        assert kept(quick.receive(Side.AGENT, b"\n".join(lines), 1)) == read
+            careful.receive(CLIENT, b"", 1)
+            read += kept(careful.receive(AGENT, line, 1))
+        assert kept(quick.receive(AGENT, b"\n".join(lines), 1)) == read
 
 
 def test_a_line_cut_short_stays_with_its_streak() -> None:
     relay = relay_with("unknown")
     line = update("a", "agent_message_chunk", "x")
-    step = relay.receive(Side.AGENT, line + b"\n" + line[:-3], 1)
+    step = relay.receive(AGENT, line + b"\n" + line[:-3], 1)
     assert kept(step)[2:] == [
         ("a", Side.AGENT, Kind.UPDATE, line),
         ("a", Side.AGENT, Kind.UPDATE, line[:-3]),
@@ -123,12 +123,12 @@ def test_a_streak_covers_lines_with_its_beginning_and_no_others() -> None:
     line = update("s", "plan", "x")
     streak = ChunkFastPath.after(line, "s", "plan", line)
     assert streak
-    assert streak.covers(line) == 1
-    assert streak.covers(line + b"\n" + update("s", "plan", "y")) == 2
-    assert not streak.covers(line + b"\n" + update("t", "plan", "y"))
-    assert not streak.covers(line + b"\n")
-    assert not streak.covers(b"\n" + line)
-    assert not streak.covers(b"")
+    assert streak.count(line) == 1
+    assert streak.count(line + b"\n" + update("s", "plan", "y")) == 2
+    assert not streak.count(line + b"\n" + update("t", "plan", "y"))
+    assert not streak.count(line + b"\n")
+    assert not streak.count(b"\n" + line)
+    assert not streak.count(b"")
 
 
 def test_ids_are_neither_given_twice_nor_left_out() -> None:
@@ -137,12 +137,12 @@ def test_ids_are_neither_given_twice_nor_left_out() -> None:
     named = bare.replace(b'"content"', b'"messageId":"m","content"')
     giving = ChunkFastPath.after(bare, "s", kind, bare, "made")
     assert giving
-    assert giving.as_seen(bare).count(b'"messageId":"made"') == giving.covers(bare) == 1
-    assert not giving.covers(bare + b"\n" + named)
+    assert giving.as_sent(bare).count(b'"messageId":"made"') == giving.count(bare) == 1
+    assert not giving.count(bare + b"\n" + named)
     needing = ChunkFastPath.after(named, "s", kind, named, must_have_ids=True)
     assert needing
-    assert needing.covers(named + b"\n" + named) == 2
-    assert not needing.covers(named + b"\n" + bare)
+    assert needing.count(named + b"\n" + named) == 2
+    assert not needing.count(named + b"\n" + bare)
 
 
 @pytest.mark.parametrize(

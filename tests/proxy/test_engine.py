@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 import playbook
-from rekindle.model import Side
+from playbook import CLIENT
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.journal import Journal
+from rekindle.proxy.step import AGENT
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
@@ -30,8 +31,8 @@ def test_after_a_fault_with_one_line_all_others_go_their_way(
     relay = Engine(EngineSettings())
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "notification", fail)
-        step = relay.receive(Side.AGENT, b"\n".join(lines), 1)
-    assert step.to_client == lines
+        step = relay.receive(AGENT, b"\n".join(lines), 1)
+    assert step.to_clients[CLIENT] == lines
     assert {change.session_id for change in step.changes} == {"one", "two"}
     assert [it.quote for it in step.reports] == ["RuntimeError('a fault')"]
 
@@ -43,11 +44,11 @@ def test_after_a_fault_nothing_of_it_is_recorded_later(monkeypatch: pytest.Monke
     update = b'{"method":"session/update","params":{"sessionId":"%s"}}'
     relay = Engine(EngineSettings())
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "finish", fail)
+        patch.setattr("rekindle.proxy.journal._OpenBatch.close", fail)
         with pytest.raises(RuntimeError):
-            relay.receive(Side.AGENT, update % b"lost", 1)
+            relay.receive(AGENT, update % b"lost", 1)
     relay.recover()
-    changes = relay.receive(Side.AGENT, update % b"kept", 2).changes
+    changes = relay.receive(AGENT, update % b"kept", 2).changes
     assert {change.session_id for change in changes} == {"kept"}
 
 
@@ -60,7 +61,7 @@ def test_a_fault_in_a_flow_is_told_and_the_client_is_answered(
     book = playbook.Playbook()
     monkeypatch.setattr("rekindle.proxy.handlers.list.describe", fail)
     book.do_open("s1")
-    book.receive(Side.CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
+    book.receive(CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
     answer, told = book.out
     assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
     assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
@@ -78,7 +79,7 @@ def test_a_fault_in_a_replay_is_told_and_the_client_is_answered(
     book.do_agent("Fake load")
     book.do_open("s1")
     params = '{"sessionId":"s1","cwd":"/p","mcpServers":[]}'
-    book.receive(Side.CLIENT, [f'{{"id":1,"method":"session/load","params":{params}}}'])
+    book.receive(CLIENT, [f'{{"id":1,"method":"session/load","params":{params}}}'])
     answer, told = book.out
     assert '"error":{"code":-32603,"message":"a fault in Rekindle: its log tells more"}' in answer
     assert told == "!  a fault in Rekindle, please report it: RuntimeError('a fault')"
@@ -97,21 +98,21 @@ def test_between_versions_a_line_that_could_not_be_translated_is_not_passed_on(
     monkeypatch.setattr("rekindle.proxy.agent_messages.update_for_client", fail)
     update = '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{}}'
     line = f'{{"method":"session/update","params":{{"sessionId":"s1","update":{update}}}}}'
-    book.receive(Side.AGENT, [line])
+    book.receive(AGENT, [line])
     assert book.out == ["!  a fault in Rekindle, please report it: RuntimeError('a fault')"]
 
 
 def test_the_runner_can_tell_whether_an_agent_owes_an_answer_and_can_come_back() -> None:
     book = playbook.Playbook()
-    assert not book.relay.can_go_on
+    assert not book.relay.can_restart_agent
     book.do_agent("Fake load")
-    assert book.relay.can_go_on
+    assert book.relay.can_restart_agent
     assert not book.relay.is_waiting_for_agent
-    book.receive(Side.CLIENT, ['{"id":1,"method":"x"}'])
+    book.receive(CLIENT, ['{"id":1,"method":"x"}'])
     assert book.relay.is_waiting_for_agent
-    book.receive(Side.AGENT, ['{"id":1,"result":{}}'])
+    book.receive(AGENT, ['{"id":1,"result":{}}'])
     load = '{"id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/p"}}'
-    book.receive(Side.CLIENT, [load])
+    book.receive(CLIENT, [load])
     assert book.relay.is_waiting_for_agent
 
 
@@ -123,15 +124,15 @@ def test_a_replay_without_an_end_is_not_waited_for() -> None:
     book.do_killed("")
     book.do_agent("Fake load")
     load = '{"id":1,"method":"session/load","params":{"sessionId":"s1","cwd":"/p"}}'
-    book.receive(Side.CLIENT, [load])
-    book.receive(Side.AGENT, ['{"id":"rekindle-1","result":{}}'])
+    book.receive(CLIENT, [load])
+    book.receive(AGENT, ['{"id":"rekindle-1","result":{}}'])
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
     line = {"method": "session/update", "params": {"sessionId": "s1", "update": update}}
     user = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "Hello"}}
     said = {"method": "session/update", "params": {"sessionId": "s1", "update": user}}
-    book.receive(Side.AGENT, [json.dumps(said)])
+    book.receive(AGENT, [json.dumps(said)])
     for _ in range(100):
         assert not book.out[-1].startswith("<c")
-        book.receive(Side.AGENT, [json.dumps(line)])
+        book.receive(AGENT, [json.dumps(line)])
         book.do_wait("0.1")
     assert '"restored":"native"' in book.out[-1]

@@ -235,13 +235,13 @@ def test_strictness_refuses_and_tells(start: Start) -> None:
 
 FAULTY = """
 import sys
-from rekindle.proxy.engine import Relay
-receive = Relay.receive
+from rekindle.proxy.engine import Engine
+receive = Engine.receive
 def faulty(self, side, lines, at_us):
     if b"boom" in lines:
         raise RuntimeError("a fault of ours")
     return receive(self, side, lines, at_us)
-Relay.receive = faulty
+Engine.receive = faulty
 from rekindle.cli.main import main
 sys.exit(main(["run", "--store", sys.argv[1], "--", "cat"]))
 """

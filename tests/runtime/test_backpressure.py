@@ -14,7 +14,7 @@ import pytest
 
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.runtime.transports import stdio
-from rekindle.runtime.transports.stdio import Sink
+from rekindle.runtime.transports.stdio import PipeWriter
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
 
@@ -274,15 +274,15 @@ def fill(path: Path, chunks: int) -> None:
 
 
 def test_a_sink_that_is_full_makes_its_writers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio, "_MOST_QUEUED", 10)
+    monkeypatch.setattr(stdio, "_MAX_QUEUED_BYTES", 10)
     reading, writing = os.pipe()
     try:
-        sink = Sink(writing, lambda: None)
-        sink.put(b"01234\n")
+        sink = PipeWriter(writing, lambda: None)
+        sink.queue(b"01234\n")
         assert not sink.is_full
-        sink.put(b"56789\n")
+        sink.queue(b"56789\n")
         assert sink.is_full
-        sink.flush_aside_or_wait()
+        sink.flush_or_wait()
         assert not sink.is_full
         assert os.read(reading, 100) == b"01234\n56789\n"
     finally:
@@ -295,16 +295,16 @@ def test_pipes_that_do_not_let_us_wait_are_waited_for_all_the_same() -> None:
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     broken: list[bool] = []
-    sink = Sink(writing, lambda: broken.append(True))
+    sink = PipeWriter(writing, lambda: broken.append(True))
     line = b"x" * 1_000_000 + b"\n"
     try:
         # Nobody reads yet, and then nothing is there yet.
-        sink.put(line)
-        sink.flush_aside()
+        sink.queue(line)
+        sink.flush_in_background()
         lines = stdio.read_lines(reading)
         assert next(lines) == (line[:-1], True)
         Timer(0.05, sink.put, [line]).start()
-        Timer(0.1, sink.flush_aside).start()
+        Timer(0.1, sink.flush_in_background).start()
         assert next(lines) == (line[:-1], True)
         assert not broken
     finally:

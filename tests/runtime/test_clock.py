@@ -14,8 +14,8 @@ def test_time_goes_on_evenly_while_something_waits_for_it(
     monkeypatch: pytest.MonkeyPatch, by_us: int
 ) -> None:
     clock = Clock()
-    before_us, real = clock.now_us(is_awaited=False), time.time_ns
+    before_us, real = clock.now_us(is_steady=False), time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + by_us * 1000)
-    assert 0 <= clock.now_us(is_awaited=True) - before_us < HOUR_US / 2
-    moved_us = clock.now_us(is_awaited=False) - before_us
+    assert 0 <= clock.now_us(is_steady=True) - before_us < HOUR_US / 2
+    moved_us = clock.now_us(is_steady=False) - before_us
     assert abs(moved_us - by_us) < HOUR_US / 2

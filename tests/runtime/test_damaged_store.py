@@ -45,7 +45,7 @@ class Heard(Log):
         super().__init__()
         self.told: list[str] = []
 
-    def tell(self, text: str, *, quote: str = "") -> None:
+    def report(self, text: str, *, quote: str = "") -> None:
         self.told.append(text + quote)
 
 

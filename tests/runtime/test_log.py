@@ -13,12 +13,12 @@ def test_what_is_told_just_when_all_before_it_is_told_is_told_too(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Log() as log:
-        log.tell("one")
+        log.report("one")
         told, deadline = "", time.monotonic() + PATIENCE
         while not told and time.monotonic() < deadline:
             told = capfd.readouterr().err
         assert told == "rekindle: one\n"
         # A thread that is about to end still seems to be there.
         monkeypatch.setattr(Thread, "is_alive", lambda _: True)
-        log.tell("two")
+        log.report("two")
     assert capfd.readouterr().err == "rekindle: two\n"

@@ -36,7 +36,7 @@ class Heard(Log):
         super().__init__()
         self.told: list[str] = []
 
-    def tell(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
+    def report(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
         self.told.append(text)
 
 

@@ -6,7 +6,7 @@ import pytest
 from rekindle.errors import StoreUnavailable
 from rekindle.model import LeaseHolder, LeaseResult, Opened
 from rekindle.proxy.flow import AcquireLease, GetSession, LookupIds, QueryFailed, SameFolder
-from rekindle.runtime.query_handler import Answers
+from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 
@@ -34,27 +34,27 @@ class Direct:
         return question(self.store)
 
 
-def answers(store: Store | None) -> Answers:
-    return Answers(Direct(store), OURS, lambda: None)  # type: ignore[arg-type]
+def answers(store: Store | None) -> QueryHandler:
+    return QueryHandler(Direct(store), OURS, lambda: None)  # type: ignore[arg-type]
 
 
 def test_who_drives_a_session_is_heeded_even_if_it_cannot_be_written() -> None:
     store = Locked()
     store.write([Opened(session_id="s", at_us=1)])
-    assert answers(store).to(AcquireLease("s")) == LeaseResult()
+    assert answers(store).answer(AcquireLease("s")) == LeaseResult()
     MemoryStore.claim(store, "s", THEIRS)
-    assert answers(store).to(AcquireLease("s")) == LeaseResult(holder=THEIRS)
-    assert answers(store).to(AcquireLease("s", may_take_over=True)) == LeaseResult()
+    assert answers(store).answer(AcquireLease("s")) == LeaseResult(holder=THEIRS)
+    assert answers(store).answer(AcquireLease("s", may_take_over=True)) == LeaseResult()
 
 
 def test_without_a_store_nobody_speaks_against_a_conversation() -> None:
     nothing = answers(None)
-    assert nothing.to(AcquireLease("s")) == LeaseResult()
-    assert nothing.to(LookupIds(("s",))) == set()
-    assert nothing.to(GetSession("s")) == QueryFailed("the record cannot be read: gone")
+    assert nothing.answer(AcquireLease("s")) == LeaseResult()
+    assert nothing.answer(LookupIds(("s",))) == set()
+    assert nothing.answer(GetSession("s")) == QueryFailed("the record cannot be read: gone")
 
 
 @pytest.mark.parametrize("path", ["/etc", "/etc/", "/etc/../etc", "//etc"])
 def test_a_folder_is_the_same_however_it_is_spelled(path: str) -> None:
-    assert answers(None).to(SameFolder("/etc", path)) is True
-    assert answers(None).to(SameFolder("/usr", path)) is False
+    assert answers(None).answer(SameFolder("/etc", path)) is True
+    assert answers(None).answer(SameFolder("/usr", path)) is False

@@ -27,7 +27,7 @@ class Heard(Log):
         super().__init__()
         self.told: list[str] = []
 
-    def tell(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
+    def report(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
         self.told.append(text)
 
 
@@ -318,7 +318,7 @@ def test_what_is_due_is_purged_a_part_at_a_time(
             store.write([Opened(session_id=name, at_us=1, cwd="/p")])
             store.write([Deleted(session_id=name, at_us=number)])
         now_us = module.KEPT_DELETED_US + 10
-        assert not recorder.tidy(now_us)
+        assert not recorder.purge_deleted(now_us)
         assert store.deleted(now_us) == ["s2"]
-        assert recorder.tidy(now_us)
+        assert recorder.purge_deleted(now_us)
         assert store.deleted(now_us) == []

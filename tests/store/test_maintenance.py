@@ -155,7 +155,7 @@ def test_what_is_archived_is_kept_and_not_listed(store: Store) -> None:
     store.write([Archived(session_id="s", at_us=9, is_archived=False)])
     assert ids(store) == ["other", "s"]
     assert store.session("s").archived_us is None
-    assert ids(store, with_strays=True) == ["other", "s"]
+    assert ids(store, with_unopened=True) == ["other", "s"]
 
 
 def test_sessions_can_be_chosen_by_the_folders_that_they_are_below(store: Store) -> None:
@@ -168,7 +168,7 @@ def test_sessions_can_be_chosen_by_the_folders_that_they_are_below(store: Store)
     assert ids(store, under=("/p/a", "/q")) == ["/p/a", "/p/a/b", "/q"]
     assert ids(store, under=("/",)) == sorted(folders)
     assert ids(store, under=("/p",), cwd="/p/a") == ["/p/a"]
-    assert ids(store, under=("/",), with_strays=True) == sorted(folders)
+    assert ids(store, under=("/",), with_unopened=True) == sorted(folders)
 
 
 def test_a_deleted_stray_is_purged_too(store: Store) -> None:

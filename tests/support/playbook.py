@@ -55,22 +55,22 @@ from rekindle.model import (
     LeaseHolder,
     Opened,
     Origin,
-    Side,
     Titled,
     TitleSource,
 )
 from rekindle.proxy.connection_state import EngineSettings
 from rekindle.proxy.engine import Engine
 from rekindle.proxy.flow import StartAgent
-from rekindle.proxy.step import AgentExit, Step
-from rekindle.runtime.query_handler import Answers
+from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
+from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.merge import stretches
 
 T = TypeVar("T")
 
-SIDES = {"c": Side.CLIENT, "a": Side.AGENT}
+CLIENT = Peer(1)
+PEERS = {"c": CLIENT, "a": AGENT}
 OTHER = LeaseHolder(token="other", pid=7, host="elsewhere")  # noqa: S106 - no password
 
 
@@ -115,7 +115,7 @@ class Playbook:
         )
         self.relay = Engine(settings)
         self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, host="here")
-        self.answers = Answers(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
+        self.answers = QueryHandler(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
         self.wont_start: str | None = None
 
     def start_agent(self) -> str | None:
@@ -126,10 +126,10 @@ class Playbook:
 
     def play(self, script: str) -> str:
         """Return the script with the relay's part as it is now."""
-        read: tuple[Side, list[str]] | None = None
+        read: tuple[Peer, list[str]] | None = None
         for line in [*script.splitlines(), ""]:
             mark, _, rest = line.partition(" ")
-            if read and mark == ("c+" if read[0] is Side.CLIENT else "a+"):
+            if read and mark == ("c+" if read[0] == CLIENT else "a+"):
                 read[1].append(rest)
                 self.out.append(line)
                 continue
@@ -137,7 +137,7 @@ class Playbook:
                 self.receive(*read)
                 read = None
             if mark in {"c>", "a>"}:
-                read = (SIDES[mark[0]], [rest])
+                read = (PEERS[mark[0]], [rest])
                 self.out.append(line)
             elif mark in {"#", "*", "<a", "<c", "!"}:
                 continue
@@ -261,7 +261,7 @@ class Playbook:
         self.write_down(self.relay.tick(self.now), [])
 
     def do_silent(self, _: str) -> None:
-        self.relay.agent_fell_silent()
+        self.relay.agent_closed_output()
 
     def do_ended(self, words: str) -> None:
         how, _, last_words = words.partition(" ")
@@ -270,9 +270,9 @@ class Playbook:
         ended = AgentExit(
             exit_code=None if is_signal else int(how),
             signal=how if is_signal else None,
-            last_words=tuple(last_words.split("|")) if last_words else (),
+            stderr_tail=tuple(last_words.split("|")) if last_words else (),
         )
-        self.write_down(self.relay.agent_ended(ended, self.now), [])
+        self.write_down(self.relay.agent_exited(ended, self.now), [])
 
     # -- what comes of it ---------------------------------------------------------------
 
@@ -281,19 +281,19 @@ class Playbook:
         self.asked += 1
         kept = len(self.out)
         request = {"id": self.asked, "method": method, "params": params}
-        self.receive(Side.CLIENT, [json.dumps(request)])
+        self.receive(CLIENT, [json.dumps(request)])
         for message in (*meanwhile, {"id": self.asked, "result": result}):
-            self.receive(Side.AGENT, [json.dumps(message)])
+            self.receive(AGENT, [json.dumps(message)])
         del self.out[kept:]
 
-    def receive(self, side: Side, lines: list[str]) -> None:
+    def receive(self, peer: Peer, lines: list[str]) -> None:
         """Let the relay receive what one read brings."""
         self.now += 1
         received = [line.encode() for line in lines]
-        step = self.relay.receive(side, b"\n".join(received), self.now)
+        step = self.relay.receive(peer, b"\n".join(received), self.now)
         self.write_down(step, received)
 
-    def sent(self, to: Side, line: bytes) -> None:
+    def sent(self, to: Peer, line: bytes) -> None:
         """Take note of a line that was sent."""
 
     def write_down(self, step: Step, received: list[bytes]) -> None:
@@ -310,17 +310,17 @@ class Playbook:
         self.out += [f"#  {words}" for words in said]
         if step.sync:
             self.out.append("#  sync")
-        for mark, sent in (("<a", step.to_agent), ("<c", step.to_client)):
+        for mark, sent in (("<a", step.to_agent), ("<c", step.to_clients.get(CLIENT, []))):
             for line in (line for lines in sent for line in lines.split(b"\n")):
                 self.out.append(f"{mark} {line.decode()}")
-                self.sent(SIDES[mark[1]], line)
+                self.sent(PEERS[mark[1]], line)
         self.out += [f"!  {it.text}" + f": {it.quote}" * bool(it.quote) for it in step.reports]
         self.told_user += [it.text for it in step.reports]
         self.wake_us = step.wake_us
         for posed in step.queries:
             if isinstance(posed.query, StartAgent):
                 self.out.append("*  the agent is started again")
-            answer = self.answers.to(posed.query)
+            answer = self.answers.answer(posed.query)
             self.carry_out(self.relay.answer(posed.flow, answer, self.now), received)
 
 

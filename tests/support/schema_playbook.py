@@ -9,6 +9,8 @@ from typing import Any
 
 from playbook import Playbook
 from rekindle.model import Side
+from rekindle.proxy.journal import side_of
+from rekindle.proxy.step import Peer
 from schema import Judge
 
 
@@ -28,25 +30,27 @@ class JudgedPlaybook(Playbook):
             judge.kinds = self.made_up  # what an agent makes up may be passed on, or told again
         self.received: set[bytes] = set()
 
-    def receive(self, side: Side, lines: list[str]) -> None:
+    def receive(self, peer: Peer, lines: list[str]) -> None:
         """Hear what one read brings."""
+        side = side_of(peer)
         whole = [complete(line) for line in lines]
         for line in whole:
             self.received.add(line.encode())
             for message in messages(line):
                 self.received.add(json.dumps(message).encode())
                 self.judges[side].hear(side, message)
-        super().receive(side, whole)
+        super().receive(peer, whole)
 
-    def sent(self, to: Side, line: bytes) -> None:
+    def sent(self, to: Peer, line: bytes) -> None:
         """Judge a line, unless it is passed on as it came."""
         if line not in self.received and not messages(line.decode()):
             self.complaints.append(f"no JSON in {line.decode()}")
+        side = side_of(to)
         for message in messages(line.decode()):
             if line in self.received:
-                self.judges[to].hear(to.peer, message)
+                self.judges[side].hear(side.peer, message)
             else:
-                wrong = self.judges[to].complaints(to.peer, message)
+                wrong = self.judges[side].complaints(side.peer, message)
                 self.complaints += [f"{it} in {line.decode()}" for it in wrong]
 
 

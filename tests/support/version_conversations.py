@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from playbook import Playbook
+from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
-from rekindle.model import Side
+from rekindle.proxy.step import AGENT
 
 Json = dict[str, Any]
 
@@ -189,7 +189,7 @@ class Talk:
     def ask(self, method: str, **params: object) -> None:
         """Let the client ask something."""
         request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
-        self.book.receive(Side.CLIENT, [json.dumps(request)])
+        self.book.receive(CLIENT, [json.dumps(request)])
 
     def turn(self, number: int, updates: list[Json]) -> list[Json]:
         """Have a turn; return what the client was told."""
@@ -232,25 +232,25 @@ class Talk:
         self.say({"id": 90, "method": "session/request_permission", "params": params})
         yes = {"outcome": "selected", "optionId": "y"}
         outcome = yes if is_allowed else {"outcome": "cancelled"}
-        self.book.receive(Side.CLIENT, [json.dumps({"id": 90, "result": {"outcome": outcome}})])
+        self.book.receive(CLIENT, [json.dumps({"id": 90, "result": {"outcome": outcome}})])
 
     def say(self, message: Json) -> None:
         """Let the agent say something."""
         self.flush()
-        self.book.receive(Side.AGENT, [json.dumps(message)])
+        self.book.receive(AGENT, [json.dumps(message)])
 
     def update(self, **update: object) -> None:
         """Let the agent tell an update."""
         self.said.append(update_line("s", update).decode())
         if not self.is_quick:
             # Anything from the client has the next line looked at anew.
-            self.book.receive(Side.CLIENT, [""])
+            self.book.receive(CLIENT, [""])
             self.flush()
 
     def flush(self) -> None:
         """Let arrive what the agent has told."""
         if self.said:
-            self.book.receive(Side.AGENT, self.said)
+            self.book.receive(AGENT, self.said)
             self.said = []
 
     def replayed(self) -> list[Json]:

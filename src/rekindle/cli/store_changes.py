@@ -131,7 +131,7 @@ def fork(store: Store, named: str, turn: int | None = None) -> str:
     """Make a fork of a session up to a turn, or of all of it; return its id. Raises UsageError."""
     from uuid import uuid4
 
-    from rekindle.proxy.handlers.fork import forked
+    from rekindle.proxy.handlers.fork import fork_changes
     from rekindle.transcript.reducer import Transcript, fold
 
     (session,) = find_there(store, [named])
@@ -141,7 +141,7 @@ def fork(store: Store, named: str, turn: int | None = None) -> str:
     until = _end_of(session, turn, starts, transcript.last_seq)
     fork_id, at_us = str(uuid4()), now_us()
     folders = Opened(session_id=fork_id, at_us=at_us, directories=session.directories)
-    apply(store, [*forked(fork_id, at_us, session, transcript, until), folders])
+    apply(store, [*fork_changes(fork_id, at_us, session, transcript, until), folders])
     return fork_id
 
 

@@ -140,7 +140,7 @@ class Process:
             with suppress(TimeoutError):
                 async with asyncio.timeout(grace):
                     await self._has_exited.wait()
-            if group.send(self.pid, signal.SIGTERM):
+            if group.send_signal(self.pid, signal.SIGTERM):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_FAREWELL):
                         await self._group_ended()
@@ -150,12 +150,12 @@ class Process:
         await asyncio.sleep(0)
 
     async def _group_ended(self) -> None:
-        while group.send(self.pid, 0):  # noqa: ASYNC110 - nothing tells of a group's end
+        while group.send_signal(self.pid, 0):  # noqa: ASYNC110 - nothing tells of a group's end
             await asyncio.sleep(_TICK)
 
     def kill(self) -> None:
         """End the process and its children at once, and leave nothing of them behind."""
-        group.send(self.pid, signal.SIGKILL)
+        group.send_signal(self.pid, signal.SIGKILL)
         if self._waiter.is_alive():
             # It may have moved to another group, where that signal did not reach it.
             self._process.kill()

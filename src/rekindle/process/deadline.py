@@ -1,20 +1,20 @@
-"""A bound on waiting."""
+"""A point in time until which something may take."""
 
 import time
 
 
-class Patience:
-    """Runs out after so many seconds."""
+class Deadline:
+    """Passes after a number of seconds. A change of the wall clock does not move it."""
 
     def __init__(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
+        self._at = time.monotonic() + seconds
 
     @property
-    def left(self) -> float:
-        """The seconds that remain."""
-        return max(0.0, self._deadline - time.monotonic())
+    def remaining(self) -> float:
+        """The seconds until it passes, never negative."""
+        return max(0.0, self._at - time.monotonic())
 
     @property
-    def is_over(self) -> bool:
-        """Whether none remain."""
-        return self.left == 0.0
+    def has_passed(self) -> bool:
+        """Whether no time remains."""
+        return self.remaining == 0.0

@@ -1,6 +1,7 @@
-"""Starting a program in a process group of its own, and signalling all of it. POSIX only.
+"""Start a program in a process group of its own, and signal the whole group. POSIX only.
 
-Agents are often trees of two or three processes; what is left of one is an orphan.
+Agents are often trees of two or three processes. A group reaches all of them, so that none is left
+behind as an orphan.
 """
 
 import os
@@ -10,11 +11,11 @@ import time
 from collections.abc import Mapping
 
 from rekindle.errors import AgentNotStarted
-from rekindle.process.deadline import Patience
+from rekindle.process.deadline import Deadline
 
-_TICK = 0.01
+_POLL_SECONDS = 0.01
 
-# As a shell would have it.
+# The exit codes that a shell uses.
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
@@ -22,12 +23,12 @@ NOT_EXECUTABLE = 126
 def start(
     command: tuple[str, ...], environ: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Start `command`, without a shell, with pipes for its standard streams.
+    """Start a command without a shell, with pipes for its standard streams.
 
-    `environ` is its whole environment; None means ours. Raises AgentNotStarted.
+    `environ` is its whole environment; None means a copy of ours. Raises AgentNotStarted.
     """
     try:
-        return subprocess.Popen(  # noqa: S603 - running this command is what the user asked for
+        return subprocess.Popen(  # noqa: S603 - the user asked to run this command
             command,
             bufsize=0,
             stdin=subprocess.PIPE,
@@ -43,31 +44,31 @@ def start(
         raise AgentNotStarted(f"cannot run {command[0]}: {error}", NOT_EXECUTABLE) from error
 
 
-def send(pid: int, number: int) -> bool:
-    """Send a signal to the whole group that `pid` leads; tell whether there was any of it."""
+def send_signal(pid: int, number: int) -> bool:
+    """Send a signal to the group that `pid` leads; return whether the group exists."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
-        # macOS says "not permitted" of a group in which only zombies are left.
+        # macOS reports "not permitted" for a group that consists of zombies only.
         return False
     return True
 
 
-def end(pid: int, patience: float) -> bool:
-    """Terminate a group, and kill what does not end in time; tell whether there was any of it."""
-    if not send(pid, signal.SIGTERM):
+def terminate(pid: int, timeout: float) -> bool:
+    """Terminate a group, and kill it if it does not end in time; return whether it existed."""
+    if not send_signal(pid, signal.SIGTERM):
         return False
-    waiting = Patience(patience)
-    while send(pid, 0):
-        if waiting.is_over:
-            send(pid, signal.SIGKILL)
+    deadline = Deadline(timeout)
+    while send_signal(pid, 0):
+        if deadline.has_passed:
+            send_signal(pid, signal.SIGKILL)
             break
-        time.sleep(_TICK)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
 def exit_status(returncode: int) -> tuple[int, str | None]:
-    """Return the exit code that a shell would give, and the name of the signal, if any."""
+    """Return the exit code that a shell would report, and the name of the signal, if any."""
     if returncode >= 0:
         return returncode, None
     try:

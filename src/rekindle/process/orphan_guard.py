@@ -1,14 +1,14 @@
-"""Seeing to the agent's end when Rekindle was killed, and has no last word. POSIX only.
+"""End the agent even if Rekindle is killed and cannot do it itself. POSIX only.
 
-A shell waits at a pipe that only Rekindle holds the other end of. A line means that all is well;
-if the pipe ends without one, it does to the agent's group what Rekindle would have done: let it
-end by itself, ask, force.
+A shell reads from a pipe whose other end only Rekindle holds. A line dismisses the shell. If the
+pipe ends without that line, Rekindle was killed: the shell then does to the agent's group what
+Rekindle would have done. It waits for the grace time, terminates the group, and kills it.
 """
 
 import subprocess
 from contextlib import suppress
 
-# The pauses are a tenth of a second where `sleep` knows fractions, as most do.
+# `sleep` accepts fractions of a second on most systems; elsewhere a pause is one second.
 _SCRIPT = """
 trap '' HUP INT TERM
 read -r group || exit
@@ -21,24 +21,24 @@ wait_for_its_end "$1"
 kill -s TERM -- "-$group" && wait_for_its_end "$2"
 kill -s KILL -- "-$group"
 """
-_PAUSES_A_SECOND = 10
-_PATIENCE_FOR_TERMINATE = 2.0
-_PATIENCE_FOR_DISMISSAL = 1.0
+_PAUSES_PER_SECOND = 10
+_TERMINATE_TIMEOUT = 2.0
+_DISMISS_TIMEOUT = 1.0
 
 
-class Guard:
-    """Guards the group of one agent. Made before the agent, so that it never is without."""
+class OrphanGuard:
+    """Guards the process group of one agent. Create it before the agent is started."""
 
     def __init__(self, grace: float) -> None:
-        pauses = [str(int(it * _PAUSES_A_SECOND)) for it in (grace, _PATIENCE_FOR_TERMINATE)]
+        pauses = [str(int(it * _PAUSES_PER_SECOND)) for it in (grace, _TERMINATE_TIMEOUT)]
         self._process: subprocess.Popen[bytes] | None = None
-        # Where there is no shell, there is no guard, and all the rest works.
+        # Without a shell there is no guard; everything else works.
         with suppress(OSError):
-            self._process = subprocess.Popen(  # noqa: S603 - our own words
+            self._process = subprocess.Popen(  # noqa: S603 - the script is ours
                 ["/bin/sh", "-c", _SCRIPT, "rekindle-guard", *pauses],
                 bufsize=0,
                 stdin=subprocess.PIPE,
-                # It must not keep open what others wait to see closed.
+                # The guard must not hold open a pipe that others wait to see closed.
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
@@ -46,16 +46,16 @@ class Guard:
             )
 
     def watch(self, group: int) -> None:
-        """Say whom to guard."""
+        """Guard a process group."""
         self._write(b"%d\n" % group)
 
     def dismiss(self) -> None:
-        """Let it go: the agent has ended, or never began."""
+        """Stop guarding: the agent has ended, or was never started."""
         self._write(b"0\n0\n")
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_PATIENCE_FOR_DISMISSAL)
+                self._process.wait(_DISMISS_TIMEOUT)
             self._process = None
 
     def _write(self, line: bytes) -> None:

@@ -8,33 +8,42 @@ from rekindle.jsonvalue import as_object
 from rekindle.transcript.replay_cursor import REPLAY_CURSORS
 
 
-def advertise_v2(result: dict[str, Any], own: Capabilities, version: str) -> dict[str, Any]:
-    """Return an answer of version 2 with the whole session lifecycle added to it."""
-    told = as_object(result.get("capabilities"))
-    session: dict[str, Any] = {"delete": {}, "fork": {}, **as_object(told.get("session"))}
-    ours = {"version": version, "methods": _served_by(own), "replayFrom": list(REPLAY_CURSORS)}
-    meta = {**as_object(told.get("_meta")), "rekindle": ours}
-    return {**result, "capabilities": {**told, "session": session, "_meta": meta}}
+def advertise_v2(
+    result: dict[str, Any], capabilities: Capabilities, version: str
+) -> dict[str, Any]:
+    """Return a version 2 result of `initialize` with the whole session lifecycle added."""
+    offered = as_object(result.get("capabilities"))
+    session: dict[str, Any] = {"delete": {}, "fork": {}, **as_object(offered.get("session"))}
+    ours = {
+        "version": version,
+        "methods": _served_by(capabilities),
+        "replayFrom": list(REPLAY_CURSORS),
+    }
+    meta = {**as_object(offered.get("_meta")), "rekindle": ours}
+    return {**result, "capabilities": {**offered, "session": session, "_meta": meta}}
 
 
-def advertise_v1(result: dict[str, Any], own: Capabilities, version: str) -> dict[str, Any]:
-    """Return an answer of version 1 with the whole session lifecycle added to it."""
-    told = as_object(result.get("agentCapabilities"))
-    session = as_object(told.get("sessionCapabilities"))
-    markers = {name: as_object(session.get(name)) for name in CAPABILITY_METHODS}
-    ours = {"version": version, "methods": _served_by(own)}
-    meta = {**as_object(told.get("_meta")), "rekindle": ours}
-    capabilities = {
-        **told,
+def advertise_v1(
+    result: dict[str, Any], capabilities: Capabilities, version: str
+) -> dict[str, Any]:
+    """Return a version 1 result of `initialize` with the whole session lifecycle added."""
+    offered = as_object(result.get("agentCapabilities"))
+    session = as_object(offered.get("sessionCapabilities"))
+    lifecycle = {name: as_object(session.get(name)) for name in CAPABILITY_METHODS}
+    ours = {"version": version, "methods": _served_by(capabilities)}
+    meta = {**as_object(offered.get("_meta")), "rekindle": ours}
+    advertised = {
+        **offered,
         "loadSession": True,
-        "sessionCapabilities": {**session, **markers},
+        "sessionCapabilities": {**session, **lifecycle},
         "_meta": meta,
     }
-    return {**result, "agentCapabilities": capabilities}
+    return {**result, "agentCapabilities": advertised}
 
 
-def _served_by(own: Capabilities) -> dict[str, str]:
+def _served_by(capabilities: Capabilities) -> dict[str, str]:
+    """Return for each method whether the agent has it or only Rekindle."""
     return {
-        method.removeprefix("session/"): "agent" if own.offers(method) else "rekindle"
+        method.removeprefix("session/"): "agent" if capabilities.offers(method) else "rekindle"
         for method in (methods.LOAD, *CAPABILITY_METHODS.values())
     }

@@ -1,95 +1,100 @@
-"""Recognising more of the same without reading it.
+"""Recognise further chunks of a message without parsing them.
 
-An agent's answer comes as thousands of lines that differ only in their text. All that
-decides a line's way stands at its beginning, so a line that begins with the very bytes of
-one that was read goes the same way. Whole reads are compared at once, at the speed of a
-search; a line that begins in any other way is read as usual.
+An agent's answer comes as thousands of lines that differ only in their text. Everything that
+decides how a line is treated is in its first bytes, so a line that begins with the same bytes as a
+parsed one is treated in the same way. Whole reads are compared at once, at the speed of a byte
+search. A line that begins in any other way is parsed as usual.
 """
 
 import re
 
 from rekindle.jsonvalue import encode
 
-_BEGINNING = re.compile(
+_HEAD = re.compile(
     rb'\{[^{}]*"method":"session/update"[^{}]*"params":\{[^{}]*"sessionId":"([^"\\]*)"[^{}]*'
     rb'"update":\{"sessionUpdate":"([^"\\]*)"'
 )
-# What says the same name over and over would else be looked through as often.
-_LONGEST_BEGINNING = 2000
+# A line that repeats the same name could otherwise make the search quadratic.
+_MAX_HEAD_BYTES = 2000
 
 _ID = b'"messageId":'
-_GIVEN_ID = _ID + b'"'
+_STRING_ID = _ID + b'"'
 
 
 class ChunkFastPath:
-    """The beginning that lines of one streak share, as each side has it.
+    """The first bytes that further chunks share: as sent by the agent, recorded, and forwarded.
 
-    `said` is the agent's, `kept` goes into the record, `seen` to the client; they differ where
-    the agent calls the session otherwise, or speaks another version.
+    They differ where the agent has another id for the session, or another protocol version.
     """
 
     def __init__(
-        self, said: bytes, kept: bytes, seen: bytes | None, *, must_have_ids: bool
+        self, sent: bytes, recorded: bytes, forwarded: bytes | None, *, must_have_ids: bool
     ) -> None:
-        self._first = said
-        self._next = b"\n" + said
-        self._kept = kept
-        self._seen = seen
-        # A line with an id of its own would get a second one.
-        self._must_lack_ids = seen is not None and _ID in seen
+        self._head = sent
+        self._next_head = b"\n" + sent
+        self._recorded = recorded
+        self._forwarded = forwarded
+        # The fast path adds a message id. A line that has one already must be parsed.
+        self._must_lack_ids = forwarded is not None and _ID in forwarded
         self._must_have_ids = must_have_ids
 
     @classmethod
-    def after(  # noqa: PLR0913 - what decides
+    def after(  # noqa: PLR0913 - each argument decides
         cls,
         line: bytes,
         session_id: str,
         kind: str,
-        as_said: bytes,
+        as_sent: bytes,
         message_id: str | None = None,
         *,
         must_have_ids: bool = False,
         is_hidden: bool = False,
     ) -> "ChunkFastPath | None":
-        """Return the streak that an update begins; None if its beginning does not tell all.
+        """Return the fast path for further chunks of an update, if any.
 
-        The agent may call the session otherwise than the client does: `as_said` is its line.
-        With `message_id`, the client is told each line under this id, which it does not have;
-        with `must_have_ids`, all lines must have one; if `is_hidden`, it is told none of them.
-        The method, the session and the kind must stand in this order, with nothing nested
-        between them. An agent that writes otherwise is only slower.
+        `line` is the update as it is recorded, `as_sent` as the agent sent it. With `message_id`,
+        the client receives each line with this id added. With `must_have_ids`, a line without an
+        id is not accepted. With `is_hidden`, the client receives none of the lines.
+
+        The line must have the method, the session id and the kind in this order, with nothing
+        nested between them. An agent that writes its lines differently is only slower.
         """
-        beginning = _BEGINNING.match(line, 0, _LONGEST_BEGINNING)
-        if beginning is None or beginning.groups() != (session_id.encode(), kind.encode()):
+        head = _HEAD.match(line, 0, _MAX_HEAD_BYTES)
+        if head is None or head.groups() != (session_id.encode(), kind.encode()):
             return None
-        kept = beginning[0]
-        seen = kept if message_id is None else kept + b"," + _ID + encode(message_id)
-        seen = None if is_hidden else seen
-        if as_said is line:
-            return cls(kept, kept, seen, must_have_ids=must_have_ids)
-        said = _BEGINNING.match(as_said, 0, _LONGEST_BEGINNING)
-        return None if said is None else cls(said[0], kept, seen, must_have_ids=must_have_ids)
+        recorded = head[0]
+        forwarded: bytes | None = recorded
+        if is_hidden:
+            forwarded = None
+        elif message_id is not None:
+            forwarded = recorded + b"," + _ID + encode(message_id)
+        if as_sent is line:
+            return cls(recorded, recorded, forwarded, must_have_ids=must_have_ids)
+        sent = _HEAD.match(as_sent, 0, _MAX_HEAD_BYTES)
+        if sent is None:
+            return None
+        return cls(sent[0], recorded, forwarded, must_have_ids=must_have_ids)
 
-    def covers(self, lines: bytes) -> int:
-        """Return how many lines, joined by newlines, these are; 0 if not all are of the streak."""
-        if not lines.startswith(self._first):
+    def count(self, lines: bytes) -> int:
+        """Return the number of lines, joined by newlines; 0 unless all are further chunks."""
+        if not lines.startswith(self._head):
             return 0
         if self._must_lack_ids and _ID in lines:
             return 0
         count = lines.count(b"\n") + 1
-        if self._must_have_ids and lines.count(_GIVEN_ID) != count:
+        if self._must_have_ids and lines.count(_STRING_ID) != count:
             return 0
-        return count if count == lines.count(self._next) + 1 else 0
+        return count if count == lines.count(self._next_head) + 1 else 0
 
-    def as_kept(self, lines: bytes) -> bytes:
-        """Return lines of the streak as they are recorded."""
-        return self._begun_with(self._kept, lines)
+    def as_recorded(self, lines: bytes) -> bytes:
+        """Return chunks as they are recorded."""
+        return self._with_head(self._recorded, lines)
 
-    def as_seen(self, lines: bytes) -> bytes:
-        """Return lines of the streak as the client sees them."""
-        return b"" if self._seen is None else self._begun_with(self._seen, lines)
+    def as_sent(self, lines: bytes) -> bytes:
+        """Return chunks as the client receives them; b"" if it receives none."""
+        return b"" if self._forwarded is None else self._with_head(self._forwarded, lines)
 
-    def _begun_with(self, beginning: bytes, lines: bytes) -> bytes:
-        if beginning == self._first:
+    def _with_head(self, head: bytes, lines: bytes) -> bytes:
+        if head == self._head:
             return lines
-        return (b"\n" + lines).replace(self._next, b"\n" + beginning)[1:]
+        return (b"\n" + lines).replace(self._next_head, b"\n" + head)[1:]

@@ -1,4 +1,4 @@
-"""The lines of the client: answered by a flow, made to wait for one, or passed on."""
+"""Messages of a client: start a flow, wait for one, or forward to the agent."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -20,222 +20,246 @@ from rekindle.acp.jsonrpc import (
 )
 from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.jsonvalue import as_array, as_object, decode_object, encode
-from rekindle.model import Side
-from rekindle.proxy.context import PROMPT_ID, RUNNING, Desk
+from rekindle.proxy.connection_state import AgentPhase
+from rekindle.proxy.flow import ClientRequest
 from rekindle.proxy.flow_scheduler import FlowScheduler
-from rekindle.proxy.handlers.registry import flow_for
-from rekindle.proxy.live_session import LiveSession, UpdatePolicy
+from rekindle.proxy.handlers.registry import start_flow
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
+from rekindle.proxy.outbox import RUNNING, Outbox
+from rekindle.proxy.step import AGENT
 from rekindle.proxy.translation import outcome_for_agent, request_for_agent
+
+PROMPT_ID = "rekindle-prompt-"
+"""The prefix of the ids under which an agent of another version receives prompts."""
 
 _WITHOUT_AGENT = frozenset({methods.LIST, methods.CLOSE, methods.DELETE})
 _NEEDING_PARAMS = methods.LIFECYCLE | {methods.PROMPT, methods.INITIALIZE}
 
 
 class ClientMessages:
-    """One direction of a connection."""
+    """The direction from the client to the agent."""
 
-    def __init__(self, desk: Desk, conductor: FlowScheduler) -> None:
-        self._desk = desk
-        self._conductor = conductor
-        self._waiting: list[bytes] = []
-        """Lines that must wait for what comes before them."""
-        self._sessions_waiting: set[str | None] = set()
-        self._prompts = 0
+    def __init__(self, outbox: Outbox, scheduler: FlowScheduler) -> None:
+        self._outbox = outbox
+        self._conn = outbox.conn
+        self._scheduler = scheduler
+        self._prompt_count = 0
 
-    def take(self, line: bytes) -> None:
-        """Decide on one line."""
-        desk = self._desk
-        desk.recording.end_streak()
-        message = read_envelope(line)
-        if desk.objects(Side.CLIENT, line, message):
+    def receive(self, line: bytes) -> None:
+        """Process one line of the client."""
+        outbox = self._outbox
+        outbox.journal.fast_path = None
+        envelope = read_envelope(line)
+        client = self._conn.client.peer
+        if outbox.strict is not None and outbox.is_refused(client, line, envelope):
             return
-        if message is not None:
-            self._take(line, message)
+        if envelope is not None:
+            self._receive_message(line, envelope)
             return
         batch = [(member, read_envelope(member)) for member in split_batch(line)]
-        if any(inner is not None and self._concerns_us(inner) for _, inner in batch):
+        if any(inner is not None and self._needs_processing(inner) for _, inner in batch):
             for member, inner in batch:
-                # A batch in a batch is no message, however deep one looks.
-                self.take(member) if inner is not None else desk.send(member)
+                # A batch inside a batch is not a message, so it is forwarded unread.
+                self.receive(member) if inner is not None else outbox.send_to_agent(member)
             return
-        if line.lstrip().startswith(b"[") and desk.conn.has_version_2:
-            # No batches there: one that is to be taken apart must have something in it.
-            desk.tell(error_response(None, INVALID_REQUEST, "a batch of nothing that is a message"))
+        if line.lstrip().startswith(b"[") and self._conn.has_version_2:
+            # Version 2 has no batches, so a batch is taken apart. This one has no messages.
+            text = "a batch of nothing that is a message"
+            outbox.send_to_client(error_response(None, INVALID_REQUEST, text))
             return
         for member, inner in batch:
             if inner is not None:
-                desk.see(Side.CLIENT, member, inner)
-        desk.send(line)
+                outbox.journal.message(client, AGENT, member, inner)
+        outbox.send_to_agent(line)
 
     def release(self) -> None:
-        """Take the lines again that had to wait."""
-        waiting, self._waiting = self._waiting, []
-        self._sessions_waiting.clear()
-        for line in waiting:
-            self.take(line)
+        """Process the queued prompts whose turn has come, then the waiting messages."""
+        queues = self._conn.queues
+        for session_id in list(queues.prompts):
+            if not self._conn.has_turn(session_id) and not self._scheduler.is_busy(session_id):
+                self.receive(queues.next_prompt(session_id))
+        for line in queues.take_waiting():
+            self.receive(line)
 
-    def deliver(
-        self, line: bytes, preface: dict[str, Any] | None = None, *, is_ours: bool = False
+    # -- forwarding ------------------------------------------------------------------------
+
+    def forward(
+        self, line: bytes, preface: dict[str, Any] | None = None, *, is_answered: bool = False
     ) -> None:
-        """Record a line, and let the agent have it, with the id by which it knows the session.
+        """Record a message and send it to the agent, with the agent's id of the session.
 
-        If `is_ours`, under an id of ours: the client has its answer already.
+        With `is_answered`, the client has its response already, so the agent receives the request
+        under an id of the engine's own.
         """
-        message = read_envelope(line) or Envelope()
-        conn = self._desk.conn
-        live = conn.sessions.get(message.session_id)
-        said = line
-        if message.method == methods.PROMPT and live is not None:
-            live.hearing = UpdatePolicy.FORWARD
-            if is_ours or conn.is_translating:
-                said = self._under_our_id(live, line, message)
-                message = read_envelope(said) or message
-        elif conn.is_translating and message.is_request:
-            said = request_for_agent(conn, live, line)
-        self._desk.see(Side.CLIENT, line, message)
+        conn = self._conn
+        envelope = read_envelope(line) or Envelope()
+        live = conn.sessions.get(envelope.session_id)
+        sent = line
+        if envelope.method == methods.PROMPT and live is not None:
+            live.updates.prompt_forwarded()
+            if is_answered or conn.is_translating:
+                sent = self._with_own_id(live, line, envelope)
+                envelope = read_envelope(sent) or envelope
+        elif conn.is_translating and envelope.is_request:
+            sent = request_for_agent(conn, live, line)
+        self._outbox.journal.message(conn.client.peer, AGENT, line, envelope)
         if live is not None:
-            said = self._for_agent(live, said, preface)
-        self._desk.send(said)
+            if preface is not None and isinstance(envelope.id, Raw):
+                sent = self._with_preface(live, sent, preface)
+                live.handover.send(bytes(envelope.id))
+            if live.agent_id != live.id:
+                sent = with_session_id(sent, live.id, live.agent_id)
+        self._outbox.send_to_agent(sent)
 
-    def _under_our_id(self, live: LiveSession, line: bytes, message: Envelope) -> bytes:
-        """Return a prompt under an id of ours; the client's is kept if it waits for the end."""
-        self._prompts += 1
-        if self._desk.conn.client_protocol == 1 and isinstance(message.id, Raw):
-            live.open_prompt = bytes(message.id)
-        return with_id(line, Raw(encode(f"{PROMPT_ID}{self._prompts}")))
+    def _with_own_id(self, live: LiveSession, line: bytes, envelope: Envelope) -> bytes:
+        """Return a prompt under an id of the engine's own.
 
-    def _take(self, line: bytes, message: Envelope) -> None:
-        if isinstance(message.id, Raw) and message.is_response:
-            self._take_response(line, message, message.id)
-        elif self._must_wait(message):
-            self._waiting.append(line)
-            self._sessions_waiting.add(message.session_id)
-        elif isinstance(message.id, Raw) and message.method is not UNSET:
-            self._take_request(line, message, message.id, message.method)
-        elif message.method == methods.CANCEL_REQUEST:
+        A version 1 client waits for the end of the turn, so its id is held until then.
+        """
+        self._prompt_count += 1
+        if self._conn.client.protocol == 1 and isinstance(envelope.id, Raw):
+            live.turn.held_prompt = bytes(envelope.id)
+        return with_id(line, Raw(encode(f"{PROMPT_ID}{self._prompt_count}")))
+
+    def _with_preface(self, live: LiveSession, line: bytes, preface: dict[str, Any]) -> bytes:
+        """Return a prompt with a block before the user's own, and record that block."""
+        message = decode_object(line) or {}
+        params = as_object(message.get("params"))
+        blocks = as_array(params.get("prompt"))
+        is_handover = live.handover.is_history_due
+        self._outbox.journal.preface(live.id, preface, blocks, is_handover=is_handover)
+        return encode({**message, "params": {**params, "prompt": [preface, *blocks]}})
+
+    # -- one message -----------------------------------------------------------------------
+
+    def _receive_message(self, line: bytes, envelope: Envelope) -> None:
+        if isinstance(envelope.id, Raw) and envelope.is_response:
+            self._receive_response(line, envelope, envelope.id)
+        elif self._must_wait(envelope):
+            self._conn.queues.wait(envelope.session_id, line)
+        elif isinstance(envelope.id, Raw) and envelope.method is not UNSET:
+            self._receive_request(line, envelope, envelope.id, envelope.method)
+        elif envelope.method == methods.CANCEL_REQUEST:
             self._cancel_request(line)
         else:
-            if message.method == methods.CANCEL and message.session_id is not None:
-                self.drop_queued(message.session_id)
-            self.deliver(line)
+            if envelope.method == methods.CANCEL and envelope.session_id is not None:
+                self.drop_queued(envelope.session_id)
+            self.forward(line)
+
+    def _receive_request(
+        self, line: bytes, envelope: Envelope, request_id: Raw, method: str
+    ) -> None:
+        conn = self._conn
+        session_id = envelope.session_id
+        live = conn.sessions.get_open(session_id)
+        if method == methods.PROMPT and live is not None and self._must_queue(live):
+            conn.queues.queue_prompt(live.id, line)
+            return
+        params: dict[str, Any] = {}
+        if method in _NEEDING_PARAMS:
+            params = as_object((decode_object(line) or {}).get("params"))
+        flow = start_flow(conn, ClientRequest(method, session_id, params, line))
+        if flow is None:
+            self.forward(line)
+        else:
+            self._scheduler.start(flow, conn.client.peer, request_id, session_id)
+
+    def _must_queue(self, live: LiveSession) -> bool:
+        """Return whether a prompt waits for a turn: across versions, one turn runs at a time."""
+        conn = self._conn
+        if not conn.is_translating:
+            return False
+        return live.turn.held_prompt is not None or conn.requests.is_open(methods.PROMPT, live.id)
+
+    def _must_wait(self, envelope: Envelope) -> bool:
+        """Return whether an earlier message has to be processed first."""
+        session_id = envelope.session_id
+        if session_id is not None and (
+            self._scheduler.is_busy(session_id) or session_id in self._conn.queues.waiting_sessions
+        ):
+            return True
+        agent = self._conn.agent
+        if agent.phase is AgentPhase.SILENT or agent.is_restarting:
+            return envelope.is_request and envelope.method not in _WITHOUT_AGENT
+        concerns_session = session_id is not None or envelope.method in methods.LIFECYCLE
+        return agent.phase is AgentPhase.INITIALIZING and concerns_session
+
+    def _needs_processing(self, envelope: Envelope) -> bool:
+        """Return whether a member of a batch cannot simply be forwarded."""
+        conn = self._conn
+        live = conn.sessions.get(envelope.session_id)
+        has_two_ids = live is not None and live.agent_id != live.id
+        is_alone = not conn.agent.is_running or conn.is_translating
+        return envelope.method in _NEEDING_PARAMS or has_two_ids or is_alone
+
+    # -- cancelling ------------------------------------------------------------------------
 
     def drop_queued(self, session_id: str) -> None:
-        """Call off all prompts that wait for a turn's end."""
-        live = self._desk.conn.sessions.get(session_id)
-        if live is not None:
-            queued, live.queued = live.queued, []
-            for line in queued:
-                self._call_off(line)
+        """Answer all queued prompts of a session as cancelled."""
+        for line in self._conn.queues.take_prompts(session_id):
+            self._answer_cancelled(line)
 
     def _cancel_request(self, line: bytes) -> None:
-        """Call a request off, also one that waits here, or that the agent has under another id."""
-        conn = self._desk.conn
+        """Cancel a request: one that is queued here, or that the agent has under another id."""
+        conn = self._conn
         named = as_object((decode_object(line) or {}).get("params")).get("requestId")
         wanted = request_key(Raw(encode(named)))
-        for live in conn.sessions.with_queued():
-            for queued in live.queued:
-                if _key(queued) == wanted:
-                    live.queued.remove(queued)
-                    self._call_off(queued)
-                    return
-        held = conn.sessions.with_open_prompt(encode(named))
+        queued = conn.queues.take_prompt(lambda prompt: _request_key(prompt) == wanted)
+        if queued is not None:
+            self._answer_cancelled(queued)
+            return
+        held = conn.sessions.holding_prompt(encode(named))
         if held is not None:
             line = notification(methods.CANCEL, {"sessionId": held.id})
-        self.deliver(line)
+        self.forward(line)
 
-    def _call_off(self, line: bytes) -> None:
-        """Answer a prompt that was never taken."""
+    def _answer_cancelled(self, line: bytes) -> None:
+        """Answer a prompt that the agent never received."""
         request_id = (read_envelope(line) or Envelope()).id or None
-        if self._desk.conn.client_protocol == 1 and request_id is not None:
-            self._desk.tell(response(request_id, {"stopReason": "cancelled"}))
+        if self._conn.client.protocol == 1 and request_id is not None:
+            self._outbox.send_to_client(response(request_id, {"stopReason": "cancelled"}))
         else:
-            words = "the prompt was called off before it could be taken"
-            self._desk.tell(error_response(request_id, REQUEST_CANCELLED, words))
+            text = "the prompt was called off before it could be taken"
+            self._outbox.send_to_client(error_response(request_id, REQUEST_CANCELLED, text))
 
-    def _take_response(self, line: bytes, message: Envelope, request_id: Raw) -> None:
-        asked = self._desk.recording.response(Side.CLIENT, request_id, message, line)
-        if asked is not None and asked.method in methods.ASKS_USER:
-            line = self._permitted(asked, line)
-        if asked is not None and asked.id != bytes(request_id):
-            # The agent had asked under an id that one before it had used.
-            self._desk.send(with_id(line, Raw(asked.id)))
-        elif asked is not None or not self._is_late(request_id):
-            self._desk.send(line)
+    # -- responses -------------------------------------------------------------------------
 
-    def _permitted(self, asked: OpenRequest, line: bytes) -> bytes:
-        """Return an answer to a question for permission as the agent gets it."""
-        conn = self._desk.conn
+    def _receive_response(self, line: bytes, envelope: Envelope, request_id: Raw) -> None:
+        client = self._conn.client.peer
+        request = self._outbox.journal.response(client, request_id, envelope, line)
+        if request is None:
+            if not self._is_late(request_id):
+                self._outbox.send_to_agent(line)
+            return
+        if request.method in methods.ASKS_USER:
+            line = self._user_answered(request, line)
+        if request.id != bytes(request_id):
+            # The client received the request under another id than the agent's own.
+            line = with_id(line, Raw(request.id))
+        self._outbox.send_to_agent(line)
+
+    def _user_answered(self, request: OpenRequest, line: bytes) -> bytes:
+        """Return the user's answer in the agent's version. A version 2 client is running again."""
+        conn = self._conn
         if not conn.is_translating:
             return line
-        session_id = asked.session_id
-        is_waiting = conn.requests.is_asked(session_id)
+        session_id = request.session_id
+        is_waiting = conn.requests.is_user_asked(session_id)
         is_running = session_id is not None and conn.requests.is_open(methods.PROMPT, session_id)
-        if conn.client_protocol > 1 and session_id is not None and is_running and not is_waiting:
-            self._desk.tell(update_line(session_id, RUNNING))
-        is_permission = asked.method == methods.REQUEST_PERMISSION
+        if conn.client.protocol > 1 and session_id is not None and is_running and not is_waiting:
+            self._outbox.send_to_client(update_line(session_id, RUNNING))
+        is_permission = request.method == methods.REQUEST_PERMISSION
         return outcome_for_agent(conn, line) if is_permission else line
 
     def _is_late(self, request_id: Raw) -> bool:
-        """Tell whether an answer is to what nobody asks any more."""
-        conn = self._desk.conn
-        return conn.requests.is_late(Side.CLIENT, request_id) or conn.agent.generation > 0
-
-    def _take_request(self, line: bytes, message: Envelope, request_id: Raw, method: str) -> None:
-        params = (
-            as_object((decode_object(line) or {}).get("params"))
-            if method in _NEEDING_PARAMS
-            else {}
-        )
-        session_id = message.session_id
-        live = self._desk.conn.sessions.open(session_id)
-        if method == methods.PROMPT and live is not None and self._must_queue(live):
-            live.queued.append(line)
-            return
-        flow = flow_for(self._desk.conn, method, session_id, params, line)
-        if flow is None:
-            self.deliver(line)
-        else:
-            self._conductor.start(flow, request_id, session_id)
-
-    def _must_queue(self, live: LiveSession) -> bool:
-        """Tell whether a prompt has to wait for a turn's end: between versions, one at a time."""
-        conn = self._desk.conn
-        is_running = live.open_prompt is not None or conn.requests.is_open(methods.PROMPT, live.id)
-        return conn.is_translating and is_running
-
-    def _must_wait(self, message: Envelope) -> bool:
-        """Tell whether something that was asked before has to be done first."""
-        session_id = message.session_id
-        if session_id is not None and (
-            self._conductor.is_busy(session_id) or session_id in self._sessions_waiting
-        ):
-            return True
-        agent = self._desk.conn.agent
-        if agent.is_starting or agent.is_dying:
-            return message.is_request and message.method not in _WITHOUT_AGENT
-        is_of_sessions = session_id is not None or message.method in methods.LIFECYCLE
-        return agent.is_initializing and is_of_sessions
-
-    def _concerns_us(self, message: Envelope) -> bool:
-        """Tell whether a member of a batch needs more than to be passed on."""
-        live = self._desk.conn.sessions.get(message.session_id)
-        has_two_names = live is not None and live.agent_id != live.id
-        conn = self._desk.conn
-        is_alone = not conn.agent.is_running or conn.is_translating
-        return message.method in _NEEDING_PARAMS or has_two_names or is_alone
-
-    def _for_agent(self, live: LiveSession, line: bytes, preface: dict[str, Any] | None) -> bytes:
-        whole = decode_object(line) if preface is not None else None
-        if preface is not None and whole is not None:
-            params = as_object(whole.get("params"))
-            blocks = as_array(params.get("prompt"))
-            is_handover = live.needs_handover
-            self._desk.recording.preface(live.id, preface, blocks, is_handover=is_handover)
-            line = encode({**whole, "params": {**params, "prompt": [preface, *blocks]}})
-        return line if live.agent_id == live.id else with_session_id(line, live.id, live.agent_id)
+        """Return whether a response is for a request that the agent does not wait for any more."""
+        conn = self._conn
+        return conn.requests.is_late(conn.client.peer, request_id) or conn.agent.generation > 0
 
 
-def _key(line: bytes) -> Hashable:
-    message = read_envelope(line)
-    return None if message is None or not isinstance(message.id, Raw) else request_key(message.id)
+def _request_key(line: bytes) -> Hashable:
+    envelope = read_envelope(line)
+    if envelope is None or not isinstance(envelope.id, Raw):
+        return None
+    return request_key(envelope.id)

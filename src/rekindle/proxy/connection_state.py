@@ -1,21 +1,27 @@
-"""What is known of one connection: what the user asked for, the agent, the sessions, the time."""
+"""The state of one engine: its settings, its agent, its client connections, its sessions.
+
+Holds state and the transitions between states; decides nothing about messages.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from enum import Enum, auto
 from typing import Any
 
 from msgspec import Struct, field
 
+from rekindle.acp import methods
 from rekindle.acp.capabilities import Capabilities
 from rekindle.model import AgentIdentity
-from rekindle.proxy.live_session import LiveSessions
+from rekindle.proxy.live_session import InvalidTransition, LiveSession, LiveSessions
+from rekindle.proxy.message_queues import MessageQueues
 from rekindle.proxy.open_requests import OpenRequests
-from rekindle.proxy.step import AgentExit
+from rekindle.proxy.step import AgentExit, Peer
 from rekindle.transcript.handover import BUDGET
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
-    """What the user has asked for."""
+    """The options that the user chose."""
 
     command: tuple[str, ...] = ()
     version: str = ""
@@ -24,67 +30,229 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     handover_budget: int = BUDGET
     may_take_over: bool = False
     token: str = ""
-    """What tells the ids of our requests from all others."""
+    """Distinguishes the ids of the engine's own requests from those of other processes."""
+
+
+class AgentPhase(Enum):
+    """The states of an agent's process, as the engine sees it."""
+
+    UNINITIALIZED = auto()
+    """It runs, and no client has initialized it."""
+    INITIALIZING = auto()
+    """A client's `initialize` is open at the agent."""
+    READY = auto()
+    """It answered `initialize`."""
+    SILENT = auto()
+    """It closed its output and will answer nothing more. Its exit follows."""
+    DEAD = auto()
+    """Its process has ended."""
+    STARTING = auto()
+    """A flow is starting it again."""
+    RESTARTED = auto()
+    """It runs again, and the engine has not initialized it."""
+    REINITIALIZING = auto()
+    """The engine's own `initialize` is open at the restarted agent."""
+
+
+_P = AgentPhase
+_AGENT_TRANSITIONS: dict[str, dict[AgentPhase, AgentPhase]] = {
+    "initialize": {
+        _P.UNINITIALIZED: _P.INITIALIZING,
+        _P.READY: _P.INITIALIZING,
+        _P.INITIALIZING: _P.INITIALIZING,
+    },
+    "initialized": {
+        _P.INITIALIZING: _P.READY,
+        _P.READY: _P.READY,
+        _P.SILENT: _P.SILENT,
+        _P.REINITIALIZING: _P.READY,
+    },
+    "start": {_P.DEAD: _P.STARTING, _P.RESTARTED: _P.REINITIALIZING},
+    "started": {_P.STARTING: _P.REINITIALIZING},
+    "start_failed": {
+        _P.STARTING: _P.DEAD,
+        _P.REINITIALIZING: _P.RESTARTED,
+        _P.SILENT: _P.SILENT,
+        _P.DEAD: _P.DEAD,
+    },
+    "closed_output": {
+        _P.READY: _P.SILENT,
+        _P.INITIALIZING: _P.SILENT,
+        _P.RESTARTED: _P.SILENT,
+        _P.REINITIALIZING: _P.SILENT,
+        _P.SILENT: _P.SILENT,
+    },
+    "exited": {phase: _P.DEAD for phase in AgentPhase if phase is not _P.STARTING},
+}
 
 
 class AgentState(Struct, kw_only=True):
-    """The agent at the other end."""
+    """The agent: its phase, its identity and its capabilities.
+
+    | event         | from                                          | to             |
+    |---------------|-----------------------------------------------|----------------|
+    | initialize    | uninitialized, ready, initializing            | initializing   |
+    | initialized   | initializing, reinitializing, ready           | ready          |
+    | initialized   | silent                                        | silent         |
+    | start         | dead                                          | starting       |
+    | start         | restarted                                     | reinitializing |
+    | started       | starting                                      | reinitializing |
+    | start_failed  | starting                                      | dead           |
+    | start_failed  | reinitializing                                | restarted      |
+    | start_failed  | silent, dead                                  | unchanged      |
+    | closed_output | ready, initializing, restarted, reinitializing | silent        |
+    | closed_output | silent                                        | silent         |
+    | exited        | every phase but starting                      | dead           |
+
+    `initialize_failed` returns from initializing to ready if the agent was ready before, otherwise
+    to uninitialized. An exit before the first `initialized` is final: the engine does not start
+    such an agent again. An agent that closes its output before it was ever ready stays in its
+    phase until it exits.
+    """
 
     identity: AgentIdentity
-    own: Capabilities = Capabilities()
-    is_running: bool = True
-    is_initialized: bool = False
-    """Whether it was ready once."""
-    is_ready: bool = True
-    """Whether it is now: one that was started again has to be initialized first."""
-    is_initializing: bool = False
-    """Whether it was asked to and has not answered: what it can do is not known yet."""
-    is_dying: bool = False
-    """Whether nothing can be heard of it any more, and it has not ended yet."""
-    is_starting: bool = False
-    """Whether it is being started again."""
+    capabilities: Capabilities = Capabilities()
+    phase: AgentPhase = AgentPhase.UNINITIALIZED
+    was_ready: bool = False
+    """Whether it has been ready once, so that it can be started again."""
     generation: int = 0
-    """How many of them have died."""
-    greetings: list[dict[str, Any]] = []
-    """What it is asked to initialize with; first what it took last."""
+    """The number of processes that have exited."""
     deaths: int = 0
-    """How often it has died since a turn last ended."""
-    ended: AgentExit | None = None
-    """How it last did."""
+    """The number of exits and failed starts since a turn last ended."""
+    initialize_params: list[dict[str, Any]] = []
+    """The params of `initialize`, one for each protocol version, the accepted one first."""
+    last_exit: AgentExit | None = None
+
+    def advance(self, event: str) -> None:
+        """Make the transition of an event. Raises InvalidTransition."""
+        phases = _AGENT_TRANSITIONS[event]
+        if self.phase not in phases:
+            raise InvalidTransition(self.phase, event)
+        self.phase = phases[self.phase]
+
+    def initialize_succeeded(self, capabilities: Capabilities) -> None:
+        """Store the capabilities from the response to `initialize`."""
+        if self.phase is not AgentPhase.DEAD:
+            self.advance("initialized")
+        self.was_ready = True
+        self.capabilities = capabilities
+        self.identity = AgentIdentity(
+            name=capabilities.name,
+            version=capabilities.version,
+            command=self.identity.command,
+        )
+
+    def initialize_failed(self) -> None:
+        """Return to the phase before a client's `initialize`."""
+        if self.phase is AgentPhase.INITIALIZING:
+            self.phase = AgentPhase.READY if self.was_ready else AgentPhase.UNINITIALIZED
+
+    def close_output(self) -> None:
+        """Note that the agent will answer nothing more."""
+        if self.was_ready and self.is_running:
+            self.advance("closed_output")
+
+    def exit(self, how: AgentExit) -> None:
+        """Note the end of the agent's process."""
+        self.advance("exited")
+        self.last_exit = how
+        self.deaths += 1
+        self.generation += 1
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process runs."""
+        return self.phase not in {AgentPhase.DEAD, AgentPhase.STARTING}
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether requests can be sent to it without starting or initializing it first."""
+        return self.phase in _USABLE
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether a flow is starting it again."""
+        return self.phase in {AgentPhase.STARTING, AgentPhase.REINITIALIZING}
+
+    def error(self, method: str) -> dict[str, Any] | None:
+        """Return the error for a request to an agent that does not run; None if it runs."""
+        return None if self.last_exit is None or self.is_running else self.last_exit.error(method)
+
+
+_USABLE = frozenset({_P.UNINITIALIZED, _P.INITIALIZING, _P.READY, _P.SILENT})
+
+
+class ClientConnection(Struct, kw_only=True):
+    """One client: its peer number, the protocol version it uses, and its capabilities."""
+
+    peer: Peer
+    protocol: int = 1
+    takes_booleans: bool = False
+    """Whether a version 1 client can show boolean config options."""
+    wants_seq: bool = False
+    """Whether a version 2 client wants the position in the record after each turn."""
 
 
 class ConnectionState(Struct, kw_only=True):
-    """One client and one agent."""
+    """The state that all parts of one engine share."""
 
     settings: EngineSettings
     agent: AgentState
-    client_protocol: int = 1
-    """The version that the client speaks."""
-    client_takes_booleans: bool = False
-    """Whether a version 1 client can show options that are switched on and off."""
-    client_wants_seq: bool = False
-    """Whether a version 2 client wants to know, after each turn, from where to ask for more."""
+    client: ClientConnection
+    """The only client connection, so far."""
     sessions: LiveSessions = field(default_factory=LiveSessions)
     requests: OpenRequests = field(default_factory=OpenRequests)
-    openings: int = 0
-    """How many sessions the agent is making now: it may speak of one before it has named it."""
+    queues: MessageQueues = field(default_factory=MessageQueues)
+    unnamed_sessions: int = 0
+    """The number of sessions that the agent is creating: their ids are unknown until it answers."""
     at_us: int = 0
+    """The time of the present event."""
 
     @property
     def is_translating(self) -> bool:
-        """Whether the two sides speak different versions."""
-        return self.client_protocol != self.agent.own.protocol
+        """Whether the client and the agent use different protocol versions."""
+        return self.client.protocol != self.agent.capabilities.protocol
 
     @property
     def has_version_2(self) -> bool:
-        """Whether one of the sides speaks version 2."""
-        return self.client_protocol > 1 or self.agent.own.protocol > 1
+        """Whether the client or the agent uses version 2."""
+        return self.client.protocol > 1 or self.agent.capabilities.protocol > 1
+
+    def has_turn(self, session_id: str) -> bool:
+        """Return whether a turn is running in a session."""
+        live = self.sessions.get(session_id)
+        if live is not None and live.turn.is_running:
+            return True
+        return self.requests.is_open(methods.PROMPT, session_id)
+
+    # -- sessions --------------------------------------------------------------------------
+
+    def bind(self, session_id: str, agent_id: str) -> LiveSession:
+        """Make two ids name one session, and return it. Early updates under the id become held."""
+        self.queues.name_session(agent_id, session_id)
+        return self.sessions.bind(session_id, agent_id)
+
+    def drop(self, session_id: str) -> None:
+        """Forget a session and the messages that wait for it."""
+        self.sessions.drop(session_id)
+        self.queues.drop_session(session_id)
+
+    def agent_exited(self) -> None:
+        """Note that no agent knows the sessions any more."""
+        self.sessions.agent_exited()
+        self.queues.drop_updates()
+
+    def take_released_updates(self) -> list[bytes]:
+        """Return and remove the updates that no flow holds back any more."""
+        return self.queues.take_released(
+            self.sessions.is_in_transition, with_early=not self.unnamed_sessions
+        )
 
     @contextmanager
-    def naming(self) -> Generator[None]:
-        """Hold back what the agent says of a session, until it is known which one that is."""
-        self.openings += 1
+    def naming_session(self) -> Generator[None]:
+        """Hold updates of unknown sessions until the agent has answered with the new id."""
+        self.unnamed_sessions += 1
         try:
             yield
         finally:
-            self.openings -= 1
+            self.unnamed_sessions -= 1

@@ -1,8 +1,9 @@
-"""What a request needs before it can be answered, as a generator that asks for it.
+"""Flows: generators that answer one request in several steps.
 
-A flow yields a question and is sent the answer: of the store, which the runner gives at once,
-or of the agent, which comes when it comes. It returns what the client is answered, or raises
-Refusal. So what takes several steps reads from top to bottom, and stays pure.
+A flow yields an effect and is sent the result: of a query, which the driver answers at once; of a
+call to the agent, which the agent answers in its own time; or of an action, which the engine does
+immediately. A flow returns the response for the client, or raises Refusal. So a request that takes
+several steps reads from top to bottom, and stays pure.
 """
 
 from collections.abc import Generator, Iterable
@@ -13,8 +14,24 @@ from msgspec import Struct
 from rekindle.model import Change, Page
 
 
+class ClientRequest(Struct, frozen=True):
+    """A request of a client that a flow answers."""
+
+    method: str
+    session_id: str | None
+    params: dict[str, Any]
+    """Decoded only for methods whose flow needs them."""
+    line: bytes
+
+
+# -- calls to the agent -------------------------------------------------------------------
+
+
 class CallAgent(Struct, frozen=True):
-    """Ask the agent. Answered with a Reply; without one in `patience_us`, with a silent one."""
+    """Send the agent a request of Rekindle's own. Result: an AgentReply.
+
+    Without an answer within `timeout_us`, the reply is marked as timed out.
+    """
 
     method: str
     params: dict[str, Any]
@@ -22,146 +39,159 @@ class CallAgent(Struct, frozen=True):
 
 
 class ForwardRequest(Struct, frozen=True):
-    """Hand a request of the client's on to the agent. Answered with a Reply."""
+    """Forward a request of the client to the agent. Result: an AgentReply."""
 
     method: str
     line: bytes
 
 
 class AgentReply(Struct, frozen=True):
-    """What the agent answered; neither result nor error when it kept silent."""
+    """The agent's response. Neither result nor error is set if the agent did not answer in time."""
 
     result: object = None
     error: dict[str, Any] | None = None
-    is_silent: bool = False
+    is_timed_out: bool = False
     line: bytes = b""
-    """The answer as it came, if it did."""
+    """The response as it came, if it came."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the agent did what it was asked."""
-        return self.error is None and not self.is_silent
+        """Whether the agent answered in time, and without an error."""
+        return self.error is None and not self.is_timed_out
+
+
+# -- queries: answered by the driver --------------------------------------------------------
 
 
 class GetSession(Struct, frozen=True):
-    """Ask the store for a session. Answered with a Session, or None."""
+    """Read one session from the store. Result: a Session, or None."""
 
     session_id: str
 
 
 class ListSessions(Struct, frozen=True):
-    """Ask the store for a page of sessions. Answered with a list."""
+    """Read a page of sessions from the store. Result: a list of Session."""
 
     page: Page
 
 
 class LookupIds(Struct, frozen=True):
-    """Ask which of these ids the store knows, as a session's own or the agent's: a set."""
+    """Find the ids that the store knows, as a session's own id or the agent's. Result: a set."""
 
     session_ids: tuple[str, ...]
 
 
 class LoadTranscript(Struct, frozen=True):
-    """Ask the store for what was said in a session. Answered with a Transcript."""
+    """Fold the entries of a session. Result: a Transcript."""
 
     session_id: str
 
 
 class AcquireLease(Struct, frozen=True):
-    """Ask to drive a session. Answered with Claimed."""
+    """Acquire the lease of a session. Result: a LeaseResult."""
 
     session_id: str
     may_take_over: bool = False
 
 
 class ReleaseLease(Struct, frozen=True):
-    """Drive a session no longer. Answered with None."""
+    """Release the lease of a session. Result: None."""
 
     session_id: str
 
 
 class EraseSession(Struct, frozen=True):
-    """Remove a session's record for good. Answered with None."""
+    """Remove a session and its entries from the store for good. Result: None."""
 
     session_id: str
 
 
 class SameFolder(Struct, frozen=True):
-    """Ask whether two paths are one folder, however they are spelled. Answered with a bool."""
+    """Compare two paths as folders, whatever their spelling. Result: a bool."""
 
     one: str
     other: str
 
 
 class StartAgent(Struct, frozen=True):
-    """Start the agent anew. Answered with None, or the words that say why it did not start."""
+    """Start the agent's process again. Result: None, or the reason why it did not start."""
+
+
+class QueryFailed(Struct, frozen=True):
+    """The driver's answer to a query that failed. The flow receives it as a Refusal."""
+
+    reason: str
+
+
+# -- actions: done by the engine at once ----------------------------------------------------
 
 
 class SendToClient(Struct, frozen=True):
-    """Send lines to the client. Answered with None."""
+    """Send lines to the client whose request the flow answers. Result: None."""
 
     lines: Iterable[bytes]
 
 
 class ForwardToAgent(Struct, frozen=True):
-    """Let a line of the client's go its usual way. Answered with None.
-
-    A prompt may get a preface: a block for the agent, before the user's own.
-    """
+    """Record a line of the client and forward it to the agent. Result: None."""
 
     line: bytes
     preface: dict[str, Any] | None = None
-    is_ours: bool = False
-    """Whether we have answered it, and the agent's answer is for us."""
+    """A content block that goes before the user's own blocks of a prompt."""
+    is_answered: bool = False
+    """Whether the client has its response already. The agent's response then is for the engine."""
 
 
 class RecordUndelivered(Struct, frozen=True):
-    """Keep a prompt that no agent lived to be given, and its answer. Answered with None."""
+    """Record a prompt that no agent received, and its error response. Result: None."""
 
     session_id: str
     line: bytes
-    answer: bytes
+    response: bytes
 
 
 class CancelTurn(Struct, frozen=True):
-    """Cancel the turn of a session, as the client would. Answered with None."""
+    """Cancel the turn of a session, as the client would. Result: None."""
 
     session_id: str
 
 
 class DropQueuedPrompts(Struct, frozen=True):
-    """Refuse the prompts that waited for a turn's end. Answered with None."""
+    """Answer the queued prompts of a session as cancelled. Result: None."""
 
     session_id: str
 
 
 class FlushHeld(Struct, frozen=True):
-    """Tell what was held back of a session while it was restored. Answered with None."""
+    """Process the updates that were held while a session was restored. Result: None."""
 
     session_id: str
 
 
 class AnswerOpenPrompts(Struct, frozen=True):
-    """Answer the open prompts of a session in the agent's place. Answered with None."""
+    """Answer the open prompts of a session as cancelled, for the agent. Result: None."""
 
     session_id: str
 
 
 class RecordChanges(Struct, frozen=True):
-    """Record changes. Answered with None."""
+    """Record changes, synced. Result: None."""
 
     changes: list[Change]
 
 
+# -- waits ------------------------------------------------------------------------------------
+
+
 class WaitForTurnEnd(Struct, frozen=True):
-    """Wait until a session has no turn running. Answered with None, in `patience_us` at most."""
+    """Wait until a session has no running turn, at most `timeout_us`. Result: None."""
 
     session_id: str
     timeout_us: int
 
 
 class Pause(Struct, frozen=True):
-    """Wait. Answered with None."""
+    """Wait for some time. Result: None."""
 
     us: int
 
@@ -177,7 +207,7 @@ Query = (
     | SameFolder
     | StartAgent
 )
-"""What the runner answers."""
+"""Answered by the driver, from the store or the machine."""
 
 Action = (
     SendToClient
@@ -189,28 +219,22 @@ Action = (
     | FlushHeld
     | RecordChanges
 )
-"""What is done at once."""
+"""Done by the engine at once."""
 
 FlowEffect = CallAgent | ForwardRequest | WaitForTurnEnd | Pause | Query | Action
 
 Flow = Generator[FlowEffect, Any, dict[str, Any] | bytes | None]
-"""Returns the result, or the whole answer as one line; None when the agent will answer."""
+"""Returns a result, or a whole response line, or None if the agent itself will answer."""
 
 SubFlow = Generator[FlowEffect, Any, Any]
-"""A part of a flow, which returns what the rest of it needs."""
+"""A part of a flow. It returns a value that the rest of the flow needs."""
 
 
 class Refusal(Exception):
-    """A request that gets an error for an answer."""
+    """A request is answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
-
-
-class QueryFailed(Struct, frozen=True):
-    """The runner's answer when it could not find one out."""
-
-    reason: str

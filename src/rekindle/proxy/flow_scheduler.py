@@ -1,4 +1,4 @@
-"""Runs flows: gives each what it asks for, as soon as that is known."""
+"""Run flows: give each flow the result of its effect as soon as that is known."""
 
 from collections.abc import Hashable
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from rekindle.proxy.flow import (
     ForwardRequest,
     ForwardToAgent,
     Pause,
-    Query,
     QueryFailed,
     RecordChanges,
     RecordUndelivered,
@@ -28,213 +27,179 @@ from rekindle.proxy.flow import (
     SendToClient,
     WaitForTurnEnd,
 )
+from rekindle.proxy.outbox import Outbox
+from rekindle.proxy.step import Peer
 
-
-class FlowOutcome(Struct, frozen=True):
-    """How a flow ended: with a result, a whole line, a refusal, or nothing for the client."""
-
-    result: dict[str, Any] | bytes | Refusal | None
+FlowResult = dict[str, Any] | bytes | Refusal | None
+"""A result, a whole response line, a refusal, or nothing for the client."""
 
 
 class RunningFlow(Struct):
-    """A flow under way."""
+    """A flow that has not ended."""
 
     number: int
     flow: Flow
+    client: Peer
+    """The client whose request the flow answers."""
     request_id: Raw
-    """The client's, to be answered in the end."""
     session_id: str | None
-    awaits: FlowEffect | None = None
-    until_us: int | None = None
+    effect: FlowEffect | None = None
+    """The effect whose result the flow waits for."""
+    deadline_us: int | None = None
 
 
 class FlowHost(Protocol):
-    """What can be done at once, and what a flow's end means."""
+    """Performs the actions of flows and receives their results."""
 
-    @property
-    def token(self) -> str:
-        """What the ids of our questions have that no others have."""
+    def perform(self, flow: RunningFlow, action: Action) -> None:
+        """Perform an action at once."""
         ...
 
-    @property
-    def at_us(self) -> int:
-        """The time."""
-        ...
-
-    def agent_error(self, method: str) -> dict[str, Any] | None:
-        """Return the error that a question gets, if the agent has ended."""
-        ...
-
-    def has_turn(self, session_id: str) -> bool:
-        """Tell whether a turn is running."""
-        ...
-
-    def send_to_agent(self, line: bytes) -> None:
-        """Send a line to the agent."""
-        ...
-
-    def pose(self, number: int, question: Query) -> None:
-        """Have a question answered by the runner."""
-        ...
-
-    def do(self, deed: Action) -> None:
-        """Do what is done at once."""
-        ...
-
-    def complain(self, fault: Exception) -> None:
-        """Tell the user of a fault of ours."""
-        ...
-
-    def finished(self, running: RunningFlow, outcome: FlowOutcome) -> None:
-        """Take what a flow has come to."""
+    def flow_ended(self, flow: RunningFlow, result: FlowResult) -> None:
+        """Answer the client with the result of a flow."""
         ...
 
 
 class FlowScheduler:
-    """The flows of one connection."""
+    """The running flows of one engine."""
 
-    def __init__(self, host: FlowHost) -> None:
+    def __init__(self, outbox: Outbox, host: FlowHost) -> None:
+        self._outbox = outbox
+        self._conn = outbox.conn
         self._host = host
-        self._running: dict[int, RunningFlow] = {}
-        self._asked: dict[Hashable, RunningFlow] = {}
-        self._given_up: set[Hashable] = set()
-        self._flows_started = 0
-        self._questions_asked = 0
+        self.running: dict[int, RunningFlow] = {}
+        self._awaiting_agent: dict[Hashable, RunningFlow] = {}
+        """By the id of the request that the agent has to answer."""
+        self._abandoned_calls: set[Hashable] = set()
+        """The ids of calls that timed out. Their responses are ignored."""
+        self._flow_count = 0
+        self._call_count = 0
 
     @property
-    def next_us(self) -> int | None:
-        """When the first of the flows has waited long enough."""
-        times = [it.until_us for it in self._running.values() if it.until_us is not None]
-        return min(times, default=None)
+    def next_deadline_us(self) -> int | None:
+        """The earliest deadline of all running flows."""
+        deadlines = [it.deadline_us for it in self.running.values() if it.deadline_us is not None]
+        return min(deadlines, default=None)
 
     @property
-    def is_asking(self) -> bool:
-        """Whether a flow waits for the agent."""
-        return bool(self._asked)
+    def is_awaiting_agent(self) -> bool:
+        """Whether a flow waits for a response of the agent."""
+        return bool(self._awaiting_agent)
 
     def is_busy(self, session_id: str | None) -> bool:
-        """Tell whether a flow is at work on this session."""
+        """Return whether a flow is running for this session."""
         return session_id is not None and any(
-            it.session_id == session_id for it in self._running.values()
+            it.session_id == session_id for it in self.running.values()
         )
 
-    def start(self, flow: Flow, request_id: Raw, session_id: str | None) -> None:
-        """Start a flow that answers a request."""
-        self._flows_started += 1
-        running = RunningFlow(self._flows_started, flow, request_id, session_id)
-        self._running[running.number] = running
+    def start(self, flow: Flow, client: Peer, request_id: Raw, session_id: str | None) -> None:
+        """Start a flow that answers a request of a client."""
+        self._flow_count += 1
+        running = RunningFlow(self._flow_count, flow, client, request_id, session_id)
+        self.running[running.number] = running
         self._advance(running, None)
 
-    def answered(self, number: int, answer: object) -> None:
-        """Take an answer of the runner's."""
-        running = self._running[number]
+    # -- events ----------------------------------------------------------------------------
+
+    def query_answered(self, number: int, answer: object) -> None:
+        """Continue the flow whose query the driver has answered."""
+        running = self.running[number]
         if isinstance(answer, QueryFailed):
             self._advance(running, Refusal(INTERNAL_ERROR, answer.reason))
         else:
             self._advance(running, answer)
 
-    def replied(self, message: Envelope, line: bytes) -> bool:
-        """Take an answer of the agent's, if a flow has asked or had; tell whether one has."""
-        key = request_key(message.id) if message.id is not UNSET else None
-        running = self._asked.pop(key, None)
+    def agent_replied(self, envelope: Envelope, line: bytes) -> bool:
+        """Continue the flow that waits for a response; return whether the response was for one."""
+        key = request_key(envelope.id) if envelope.id is not UNSET else None
+        running = self._awaiting_agent.pop(key, None)
         if running is None:
-            is_too_late = key in self._given_up
-            self._given_up.discard(key)
-            return is_too_late
-        if message.error is UNSET or not message.is_error:
-            result = decode(message.result) if message.result is not UNSET else None
+            is_abandoned = key in self._abandoned_calls
+            self._abandoned_calls.discard(key)
+            return is_abandoned
+        if envelope.error is UNSET or not envelope.is_error:
+            result = decode(envelope.result) if envelope.result is not UNSET else None
             self._advance(running, AgentReply(result=result, line=line))
         else:
-            self._advance(running, AgentReply(error=as_object(decode(message.error)), line=line))
+            self._advance(running, AgentReply(error=as_object(decode(envelope.error)), line=line))
         return True
 
-    def expects(self, message: Envelope) -> bool:
-        """Tell whether this answer of the agent's is to a flow."""
-        return message.id is not UNSET and request_key(message.id) in self._asked
+    def is_awaited(self, envelope: Envelope) -> bool:
+        """Return whether a flow waits for this response."""
+        return envelope.id is not UNSET and request_key(envelope.id) in self._awaiting_agent
 
     def turn_ended(self) -> None:
-        """Let those go on that wait for the end of a turn."""
-        for running in list(self._running.values()):
-            awaited = running.awaits
-            if isinstance(awaited, WaitForTurnEnd) and not self._host.has_turn(awaited.session_id):
+        """Continue the flows that wait for the end of a turn."""
+        for running in list(self.running.values()):
+            effect = running.effect
+            if isinstance(effect, WaitForTurnEnd) and not self._conn.has_turn(effect.session_id):
                 self._advance(running, None)
 
-    def agent_ended(self) -> None:
-        """Tell every flow that the agent will not answer."""
-        asked = list(self._asked.values())
-        self._asked.clear()
-        self._given_up.clear()
-        for running in asked:
-            question = running.awaits
-            method = question.method if isinstance(question, CallAgent | ForwardRequest) else ""
-            self._advance(running, AgentReply(error=self._host.agent_error(method)))
+    def agent_exited(self) -> None:
+        """Continue the flows that wait for the agent: it will not answer."""
+        waiting = list(self._awaiting_agent.values())
+        self._awaiting_agent.clear()
+        self._abandoned_calls.clear()
+        for running in waiting:
+            effect = running.effect
+            method = effect.method if isinstance(effect, CallAgent | ForwardRequest) else ""
+            self._advance(running, AgentReply(error=self._conn.agent.error(method)))
         self.turn_ended()
 
     def tick(self) -> None:
-        """Let those go on that have waited long enough."""
-        now = self._host.at_us
-        for running in list(self._running.values()):
-            if running.until_us is not None and running.until_us <= now:
-                is_ask = isinstance(running.awaits, CallAgent)
-                self._give_up(running)
-                self._advance(running, AgentReply(is_silent=True) if is_ask else None)
+        """Continue the flows whose deadline has passed."""
+        now_us = self._conn.at_us
+        for running in list(self.running.values()):
+            if running.deadline_us is not None and running.deadline_us <= now_us:
+                is_call = isinstance(running.effect, CallAgent)
+                self._abandon_calls(running)
+                self._advance(running, AgentReply(is_timed_out=True) if is_call else None)
 
-    def _give_up(self, running: RunningFlow) -> None:
-        for key in [key for key, it in self._asked.items() if it is running]:
-            del self._asked[key]
-            self._given_up.add(key)
+    # -- effects ---------------------------------------------------------------------------
 
-    def _advance(self, running: RunningFlow, answer: object) -> None:
+    def _advance(self, running: RunningFlow, result: object) -> None:
+        """Send a flow the result of its effect, until it waits for another one or ends."""
         while True:
-            running.awaits = running.until_us = None
+            running.effect = running.deadline_us = None
             try:
-                if isinstance(answer, Refusal):
-                    question = running.flow.throw(answer)
+                if isinstance(result, Refusal):
+                    effect = running.flow.throw(result)
                 else:
-                    question = running.flow.send(answer)
+                    effect = running.flow.send(result)
             except StopIteration as done:
-                self._finish(running, FlowOutcome(done.value))
+                self._end(running, done.value)
                 return
             except Refusal as refusal:
-                self._finish(running, FlowOutcome(refusal))
+                self._end(running, refusal)
                 return
-            except Exception as fault:  # noqa: BLE001 - the client still gets an answer
+            except Exception as fault:  # noqa: BLE001 - the client still gets a response
                 self._fail(running, fault)
                 return
-            running.awaits = question
+            running.effect = effect
             try:
-                is_known, answer = self._answer(running, question)
+                is_known, result = self._perform(running, effect)
             except Exception as fault:  # noqa: BLE001 - as above
-                self._give_up(running)
+                self._abandon_calls(running)
                 self._fail(running, fault)
                 return
             if not is_known:
                 return
 
-    def _fail(self, running: RunningFlow, fault: Exception) -> None:
-        self._host.complain(fault)
-        words = "a fault in Rekindle: its log tells more"
-        self._finish(running, FlowOutcome(Refusal(INTERNAL_ERROR, words)))
-
-    def _finish(self, running: RunningFlow, outcome: FlowOutcome) -> None:
-        del self._running[running.number]
-        self._host.finished(running, outcome)
-
-    def _answer(self, running: RunningFlow, question: FlowEffect) -> tuple[bool, object]:
-        """Return whether the answer is known already, and the answer."""
-        match question:
+    def _perform(self, running: RunningFlow, effect: FlowEffect) -> tuple[bool, object]:
+        """Perform an effect; return whether its result is known already, and the result."""
+        match effect:
             case CallAgent() | ForwardRequest():
-                error = self._host.agent_error(question.method)
+                error = self._conn.agent.error(effect.method)
                 if error is not None:
                     return True, AgentReply(error=error)
-                self._send(running, question)
+                self._call_agent(running, effect)
                 return False, None
             case Pause():
-                running.until_us = self._host.at_us + question.us
+                running.deadline_us = self._conn.at_us + effect.us
                 return False, None
             case WaitForTurnEnd():
-                running.until_us = self._host.at_us + question.timeout_us
-                return not self._host.has_turn(question.session_id), None
+                running.deadline_us = self._conn.at_us + effect.timeout_us
+                return not self._conn.has_turn(effect.session_id), None
             case (
                 SendToClient()
                 | ForwardToAgent()
@@ -245,20 +210,34 @@ class FlowScheduler:
                 | FlushHeld()
                 | RecordChanges()
             ):
-                self._host.do(question)
+                self._host.perform(running, effect)
                 return True, None
             case _:
-                self._host.pose(running.number, question)
+                self._outbox.query(running.number, effect)
                 return False, None
 
-    def _send(self, running: RunningFlow, question: CallAgent | ForwardRequest) -> None:
-        if isinstance(question, ForwardRequest):
-            self._asked[request_key(running.request_id)] = running
-            self._host.send_to_agent(question.line)
+    def _call_agent(self, running: RunningFlow, effect: CallAgent | ForwardRequest) -> None:
+        if isinstance(effect, ForwardRequest):
+            self._awaiting_agent[request_key(running.request_id)] = running
+            self._outbox.send_to_agent(effect.line)
             return
-        if question.timeout_us is not None:
-            running.until_us = self._host.at_us + question.timeout_us
-        self._questions_asked += 1
-        own_id = f"rekindle-{self._host.token}{self._questions_asked}"
-        self._asked[request_key(Raw(encode(own_id)))] = running
-        self._host.send_to_agent(request(own_id, question.method, question.params))
+        if effect.timeout_us is not None:
+            running.deadline_us = self._conn.at_us + effect.timeout_us
+        self._call_count += 1
+        token = self._conn.settings.token
+        own_id = f"rekindle-{token}-{self._call_count}" if token else f"rekindle-{self._call_count}"
+        self._awaiting_agent[request_key(Raw(encode(own_id)))] = running
+        self._outbox.send_to_agent(request(own_id, effect.method, effect.params))
+
+    def _abandon_calls(self, running: RunningFlow) -> None:
+        for key in [key for key, it in self._awaiting_agent.items() if it is running]:
+            del self._awaiting_agent[key]
+            self._abandoned_calls.add(key)
+
+    def _fail(self, running: RunningFlow, fault: Exception) -> None:
+        self._outbox.report_fault(fault)
+        self._end(running, Refusal(INTERNAL_ERROR, "a fault in Rekindle: its log tells more"))
+
+    def _end(self, running: RunningFlow, result: FlowResult) -> None:
+        del self.running[running.number]
+        self._host.flow_ended(running, result)

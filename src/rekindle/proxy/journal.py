@@ -1,19 +1,19 @@
-"""What of a conversation is kept, and as what. Sees every line, changes and sends none.
+"""Turn messages into the entries worth recording. Sees every message; changes and sends none.
 
-Kept: prompts, updates, permission requests and their outcomes, the answers that end
-turns, changes of mode and configuration, and enough of `session/new`, `load`, `resume`
-and `fork` to know the session. Never kept: credentials, what MCP servers are started
-with, and the contents of files and terminals outside updates.
+Recorded: prompts, updates, permission requests and their outcomes, the responses that end turns,
+changes of mode and configuration, and enough of `session/new`, `load`, `resume` and `fork` to know
+the session. Never recorded: credentials, the commands and environments of MCP servers, and the
+contents of files and terminals outside of updates.
 
-A prompt that the agent says back is kept as an echo, not as more words of the user. Sessions
-go by the client's name for them here, and lines are as the client sees them.
+A prompt that the agent echoes is recorded as an echo, not as another message of the user. Sessions
+go by the client's id here, and lines are recorded as the client sees them.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, field
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import Envelope
@@ -22,6 +22,7 @@ from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_objec
 from rekindle.model import (
     Change,
     Counted,
+    Entry,
     EntryBatch,
     Kind,
     Opened,
@@ -31,63 +32,119 @@ from rekindle.model import (
 )
 from rekindle.proxy.chunk_fast_path import ChunkFastPath
 from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.live_session import LiveSession
 from rekindle.proxy.open_requests import OpenRequest
-from rekindle.proxy.step import Step
+from rekindle.proxy.step import AGENT, Peer, Step
 from rekindle.transcript.titles import title_from_prompt
 
-# What is kept of the requests that name a session, and of their answers.
-_REQUESTS = {
+_REQUEST_KINDS = {
     methods.PROMPT: Kind.PROMPT,
     methods.REQUEST_PERMISSION: Kind.PERMISSION,
     **dict.fromkeys(methods.SETS_CONFIG, Kind.CONFIG),
 }
-_RESPONSES = {
+_RESPONSE_KINDS = {
     methods.PROMPT: Kind.ANSWER,
     methods.REQUEST_PERMISSION: Kind.OUTCOME,
     **dict.fromkeys(methods.SETS_CONFIG, Kind.CONFIGURED),
 }
 
-_MOST_ECHOES = 4
-_MOST_SESSIONS = 1000
+_MAX_ECHOES = 4
+_MAX_SESSIONS = 1000
 
-_UPDATE_CUT_SHORT = re.compile(
+_TRUNCATED_UPDATE = re.compile(
     rb'[^{]*\{[^{]*"method"\s*:\s*"session/update"[^{]*"params"\s*:\s*\{'
     rb'\s*"sessionId"\s*:\s*"([^"\\]{1,200})"'
 )
-# What says the same name over and over would else be looked through as often.
-_LONGEST_BEGINNING = 2000
+# A line that repeats the same name could otherwise make the search quadratic.
+_MAX_SEARCHED_BYTES = 2000
+
+_RECORDED_RESULT_FIELDS = ("sessionId", "modes", "models", "configOptions", "availableCommands")
+_RECORDED_SETUP_FIELDS = ("sessionId", "cwd", "additionalDirectories")
 
 
-class _Heard(Struct):
-    """What has to be remembered of a session to understand what follows."""
+def side_of(peer: Peer) -> Side:
+    """Return the side of the conversation that a peer is on."""
+    return Side.AGENT if peer == AGENT else Side.CLIENT
 
-    echoes: list[PromptEcho] = []
-    """What the agent may say back: the prompt, and the same with what was handed over before."""
+
+# -- what the journal remembers of a session ---------------------------------------------------
+
+
+class EchoTracker(Struct):
+    """Recognises the prompt when the agent echoes it.
+
+    | event             | version 1 agent              | version 2 agent                        |
+    |-------------------|------------------------------|----------------------------------------|
+    | prompt            | expect an echo of it         | expect one more, and a message id      |
+    | add_preface       | expect an echo with preface  | the same                               |
+    | response          | expect no echo any more      | accept the echo under its message id   |
+    """
+
+    expected: list[PromptEcho] = []
+    """The prompt, and the prompt with the handover that was sent before it."""
     prompt_id: str | None = None
-    """The id that a version 2 agent has given to the last prompt."""
-    awaits_prompt: bool = False
-    """Whether it is yet to give one."""
-    hides_echo: bool = False
-    """Whether the client must not see it: it holds what was handed over."""
+    """The message id that a version 2 agent gave to the last prompt."""
+    awaits_prompt_id: bool = False
+    is_hidden: bool = False
+    """Whether the client must not see the echo, because it holds a handover."""
+
+    def prompt(self, blocks: list[Any], *, is_v2: bool) -> None:
+        """Expect the echo of a prompt. A version 2 agent may have several prompts open."""
+        waiting = self.expected[-_MAX_ECHOES:] if is_v2 else []
+        self.expected = [*waiting, PromptEcho(blocks)]
+        self.is_hidden = False
+        self.prompt_id, self.awaits_prompt_id = None, is_v2
+
+    def add_preface(self, preface: dict[str, Any], blocks: list[Any]) -> None:
+        """Expect an echo that begins with the handover too, and hide it from the client."""
+        self.expected.append(PromptEcho([preface, *blocks]))
+        self.is_hidden = True
+
+    def response(self, line: bytes, *, is_v2: bool) -> None:
+        """Note the response to a prompt."""
+        if not is_v2:
+            self.expected, self.is_hidden = [], False
+            return
+        # A version 2 agent answers at once, and its echo may follow.
+        result = as_object((decode_object(line) or {}).get("result"))
+        self.prompt_id = as_str(result.get("messageId"))
+        self.awaits_prompt_id = False
+
+    def matches(self, kind: str, line: bytes, *, is_v2: bool) -> bool:
+        """Return whether a user message update echoes the prompt."""
+        update = update_in(line)
+        if any(echo.consume(update.get("content")) for echo in self.expected):
+            return True
+        if not is_v2:
+            return False
+        message_id = as_str(update.get("messageId"))
+        is_first = self.awaits_prompt_id and kind == "user_message"
+        return is_first or (message_id is not None and message_id == self.prompt_id)
+
+
+class _SessionJournal(Struct):
+    """What the journal remembers of one session to understand the messages that follow."""
+
+    echo: EchoTracker = field(default_factory=EchoTracker)
     is_in_turn: bool = False
-    is_met: bool = False
-    """Whether the store was told of it."""
+    is_known: bool = False
+    """Whether the store knows the session."""
     last_kind: str = ""
-    """The kind of the last update; a message begins where it changes."""
+    """The kind of the last update. A message begins where the kind changes."""
     terminals: dict[str, tuple[int, str | None]] = {}
-    """The terminals that tool calls show: how much of each is recorded, and what is not yet."""
+    """For each terminal of a tool call: the recorded length, and the output not yet recorded."""
 
 
-class _OpenStretch(Struct):
-    """A stretch that more lines may be added to."""
+class _OpenBatch(Struct):
+    """A batch to which more lines can be added."""
 
     session_id: str
     side: Side
     kind: Kind
-    pieces: list[bytes] = []
+    lines: list[bytes] = []
     count: int = 0
 
-    def takes(self, session_id: str, side: Side, kind: Kind) -> bool:
+    def accepts(self, session_id: str, side: Side, kind: Kind) -> bool:
         return self.session_id == session_id and self.side is side and self.kind is kind
 
     def close(self, at_us: int, protocol: int) -> EntryBatch:
@@ -96,356 +153,459 @@ class _OpenStretch(Struct):
             side=self.side,
             kind=self.kind,
             at_us=at_us,
-            data=b"\n".join(self.pieces),
+            data=b"\n".join(self.lines),
             count=self.count,
             protocol=protocol,
         )
 
 
+# -- the journal ---------------------------------------------------------------------------------
+
+
 class Journal:
-    """Turns what passes by into changes to the store. One instance per connection."""
+    """Turns the messages of one engine into changes to the store.
+
+    The engine sets `step` at the beginning of each event and calls `finish` at its end. `fast_path`
+    recognises further chunks of the same message; any other event sets it to None.
+    """
 
     def __init__(self, conn: ConnectionState) -> None:
         self._conn = conn
-        self._agent = conn.agent
-        self._requests = conn.requests
-        self._sessions: dict[str, _Heard] = {}
-        self._most_sessions = _MOST_SESSIONS
-        self._step = Step()
-        self._at_us = 0
-        self._open: _OpenStretch | None = None
-        self._streak: ChunkFastPath | None = None
-        self._streak_session = ""
-        self._listener: Callable[[bytes], bool] | None = None
+        self._sessions: dict[str, _SessionJournal] = {}
+        self._max_sessions = _MAX_SESSIONS
+        self.step = Step()
+        self.open_batch: _OpenBatch | None = None
+        self.fast_path: ChunkFastPath | None = None
+        self._fast_path_session = ""
+        self._chunk_listener: Callable[[bytes], bool] | None = None
 
-    def begin(self, step: Step, at_us: int) -> None:
-        """Start on what one read brought."""
-        self._step, self._at_us = step, at_us
+    @property
+    def _is_v2_agent(self) -> bool:
+        return self._conn.agent.capabilities.protocol > 1
 
     def finish(self) -> None:
-        """Be done with what one read brought."""
-        if self._open is not None:
-            is_agents = self._open.side is Side.AGENT
-            version = self._agent.own.protocol if is_agents else self._conn.client_protocol
-            self._step.changes.append(self._open.close(self._at_us, version))
-            self._open = None
+        """Add the open batch to the step."""
+        batch = self.open_batch
+        if batch is not None:
+            is_agents = batch.side is Side.AGENT
+            conn = self._conn
+            protocol = conn.agent.capabilities.protocol if is_agents else conn.client.protocol
+            self.step.changes.append(batch.close(conn.at_us, protocol))
+            self.open_batch = None
 
-    def learn_of(self, changes: Iterable[Change]) -> None:
-        """Take notice of what others have the store told."""
+    def record_changes(self, changes: Sequence[Change]) -> None:
+        """Add changes of a flow to the step, synced."""
+        self.finish()
+        self.step.changes += changes
+        self.step.sync = True
         for change in changes:
             if isinstance(change, Opened):
-                self._live(change.session_id).is_met = True
+                self._remembered(change.session_id).is_known = True
 
-    # -- what passes by -----------------------------------------------------------------
+    # -- updates ---------------------------------------------------------------------------
 
-    def goes_on(self, lines: bytes) -> bytes | None:
-        """See lines of the agent, if they are more of the last update.
+    def forward_chunks(self, lines: bytes) -> bytes | None:
+        """Record lines of the agent if they are further chunks of the last message.
 
-        Return them as the client sees them: b"" if it does not. None if they are not.
+        Return them as the client sees them, b"" if the client does not see them, and None if they
+        are not such chunks.
         """
-        streak = self._streak
-        count = streak.covers(lines) if streak is not None else 0
-        if streak is None or not count:
+        fast_path = self.fast_path
+        count = fast_path.count(lines) if fast_path is not None else 0
+        if fast_path is None or not count:
             return None
-        kept = streak.as_kept(lines)
-        self._keep(self._streak_session, Side.AGENT, Kind.UPDATE, kept, count)
-        if self._listener is not None and self._listener(kept):
-            self._streak = None
-        return streak.as_seen(lines)
+        recorded = fast_path.as_recorded(lines)
+        self._record(self._fast_path_session, Side.AGENT, Kind.UPDATE, recorded, count)
+        if self._chunk_listener is not None and self._chunk_listener(recorded):
+            self.fast_path = None
+        return fast_path.as_sent(lines)
 
-    def go_on_as(
+    def continue_with(
         self,
-        streak: ChunkFastPath | None,
+        fast_path: ChunkFastPath | None,
         session_id: str,
         listener: Callable[[bytes], bool] | None,
     ) -> None:
-        """Let more of the same go this way; `listener` is told of the lines that do.
+        """Let further chunks use the fast path. `listener` receives them.
 
-        It tells whether the next line has to be looked at again.
+        The listener returns True if the next line must be parsed again.
         """
-        self._streak, self._streak_session, self._listener = streak, session_id, listener
+        self.fast_path = fast_path
+        self._fast_path_session, self._chunk_listener = session_id, listener
 
-    def end_streak(self) -> None:
-        """Let the next update be looked at anew, because something else has happened."""
-        self._streak = None
+    def update(self, session_id: str, kind: str, line: bytes, as_sent: bytes) -> bool:
+        """Record an update; return whether the client may see it.
 
-    def update(self, session_id: str, kind: str, line: bytes, as_said: bytes) -> bool:
-        """See a `session/update` of the agent, as the client sees it and as the agent said it.
-
-        Tell whether the client may see it.
+        `line` is the update as the client sees it, `as_sent` as the agent sent it.
         """
-        self._streak = None
-        live = self._live(session_id)
-        if self.takes_echo(session_id, kind, line):
-            return not live.hides_echo
+        self.fast_path = None
+        known = self._remembered(session_id)
+        if self.record_echo(session_id, kind, line):
+            return not known.echo.is_hidden
         if kind == methods.SESSION_INFO_UPDATE:
-            self._retitle(session_id, line)
+            self._title_from_agent(session_id, line)
         elif kind == methods.STATE_UPDATE:
-            self._step.sync = True
+            self.step.sync = True
         elif kind not in methods.STATE_KINDS:
-            self._meet(session_id)
-            self._count(session_id, live, kind)
+            self._introduce(session_id)
+            self._count_message(session_id, known, kind)
         if kind in methods.USER_MESSAGE_KINDS:
-            self._name_after(session_id, line)
+            self._title_from_message(session_id, line)
         elif kind in methods.TOOL_CALL_KINDS and b'"terminal"' in line:
-            self._meet_terminals(live, line)
+            _note_terminals(known, line)
         elif kind and kind not in methods.STATE_KINDS:
-            self.go_on_as(ChunkFastPath.after(line, session_id, kind, as_said), session_id, None)
-        self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
+            fast_path = ChunkFastPath.after(line, session_id, kind, as_sent)
+            self.continue_with(fast_path, session_id, None)
+        self._record(session_id, Side.AGENT, Kind.UPDATE, line)
         return True
 
-    def takes_echo(self, session_id: str, kind: str, line: bytes) -> bool:
-        """See an update if it is the prompt said back; tell whether it is."""
+    def record_echo(self, session_id: str, kind: str, line: bytes) -> bool:
+        """Record an update as an echo if it echoes the prompt; return whether it does."""
         if kind not in methods.USER_MESSAGE_KINDS:
             return False
-        live = self._live(session_id)
-        if not _is_echo(live.echoes, line) and not self._is_prompt(live, kind, line):
+        echo = self._remembered(session_id).echo
+        if not echo.matches(kind, line, is_v2=self._is_v2_agent):
             return False
-        self._keep(session_id, Side.AGENT, Kind.ECHO, line)
+        self._record(session_id, Side.AGENT, Kind.ECHO, line)
         return True
 
-    def _is_prompt(self, live: _Heard, kind: str, line: bytes) -> bool:
-        """Tell whether a version 2 agent tells the prompt, in whatever words."""
-        if self._agent.own.protocol == 1:
-            return False
-        message_id = as_str(_update_in(line).get("messageId"))
-        is_first = live.awaits_prompt and kind == "user_message"
-        return is_first or (message_id is not None and message_id == live.prompt_id)
+    def own_update(self, session_id: str, line: bytes) -> None:
+        """Record an update that Rekindle itself sends."""
+        self._record(session_id, Side.AGENT, Kind.UPDATE, line)
 
-    def request(  # noqa: PLR0913 - what a request is
+    def named_message(self, session_id: str, kind: str, message_id: str) -> None:
+        """Record the id that Rekindle gave to the message which the next update begins."""
+        line = encode({"kind": kind, "messageId": message_id})
+        self._record(session_id, Side.AGENT, Kind.NAMED, line)
+
+    def unparsable(self, line: bytes) -> None:
+        """Record a line of the agent that is not JSON if it begins as an update of a known session.
+
+        Any other such line may hold content that must not be recorded, such as a file.
+        """
+        found = _TRUNCATED_UPDATE.match(line, 0, _MAX_SEARCHED_BYTES)
+        if found:
+            session_id = found[1].decode("utf-8", "backslashreplace")
+            if session_id in self._sessions:
+                self._record(session_id, Side.AGENT, Kind.OPAQUE, line)
+
+    # -- requests, responses, notifications ------------------------------------------------
+
+    def message(self, sender: Peer, answering: Peer, line: bytes, envelope: Envelope) -> None:
+        """Record any message that is forwarded unchanged."""
+        session_id = envelope.session_id
+        if isinstance(envelope.id, Raw):
+            if envelope.method is not UNSET:
+                self.request(sender, answering, envelope.id, envelope, line)
+            elif envelope.is_response:
+                self.response(sender, envelope.id, envelope, line)
+        elif envelope.is_update and sender == AGENT and session_id is not None:
+            self.update(session_id, envelope.update_kind, line, line)
+        elif envelope.method is not UNSET:
+            self.notification(side_of(sender), envelope.method, session_id, line)
+
+    def request(  # noqa: PLR0913 - the parts of a request
         self,
-        side: Side,
-        request_id: Raw,
-        method: str,
-        session_id: str | None,
+        sender: Peer,
+        answering: Peer,
+        sent_id: Raw,
+        envelope: Envelope,
         line: bytes,
         *,
-        asked_as: Raw | None = None,
+        own_id: Raw | None = None,
     ) -> None:
-        """See a request; `asked_as` is its id where the side that asks has another."""
+        """Record a request and note it as open. `own_id` is the sender's id if it differs."""
+        method, session_id = str(envelope.method), envelope.session_id
         params: dict[str, Any] = {}
         if method == methods.TERMINAL_OUTPUT:
             params = as_object((decode_object(line) or {}).get("params"))
         elif session_id is not None:
-            kind = _REQUESTS.get(method)
+            kind = _REQUEST_KINDS.get(method)
             if kind is Kind.PROMPT:
                 self._prompt(session_id, line)
             elif kind is not None:
-                self._keep(session_id, side, kind, line)
-        own_id = bytes(request_id if asked_as is None else asked_as)
-        asked = OpenRequest(own_id, method, session_id, params, told_as=bytes(request_id))
-        self._requests.ask(side, request_id, asked)
+                self._record(session_id, side_of(sender), kind, line)
+        request = OpenRequest(
+            asked_by=sender,
+            id=bytes(sent_id if own_id is None else own_id),
+            method=method,
+            session_id=session_id,
+            params=params,
+            sent_id=bytes(sent_id),
+        )
+        self._conn.requests.add(answering, sent_id, request)
 
-    def unheard(self, session_id: str, line: bytes, answer: bytes) -> None:
-        """See a prompt that no agent lived to be given, and the answer that it gets."""
-        self._keep_prompt(session_id, line, _blocks_in(line))
-        self._keep(session_id, Side.AGENT, Kind.ANSWER, answer)
+    def response(
+        self, sender: Peer, request_id: Raw, envelope: Envelope, line: bytes
+    ) -> OpenRequest | None:
+        """Record a response; return the request that it answers, if that is known."""
+        request = self._conn.requests.close(sender, request_id)
+        if request is None:
+            return None
+        session_id = request.session_id
+        if request.method == methods.TERMINAL_OUTPUT:
+            self._terminal_output(request, envelope)
+        elif session_id is not None:
+            kind = _RESPONSE_KINDS.get(request.method)
+            if kind is Kind.ANSWER:
+                self.end_turn(session_id, line)
+            elif kind is not None:
+                self._record(session_id, side_of(sender), kind, line)
+        return request
+
+    def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
+        """Record a notification that is not an update."""
+        is_request_without_id = method in methods.LIFECYCLE
+        if session_id is None or methods.is_private(method) or is_request_without_id:
+            return
+        if not self._remembered(session_id).is_known:
+            # A notification alone does not create a session.
+            return
+        kind = Kind.CANCEL if method == methods.CANCEL else Kind.NOTICE
+        self._record(session_id, side, kind, line)
+
+    def outcome(self, session_id: str, line: bytes) -> None:
+        """Record a response to a permission request that Rekindle gives for the client."""
+        self._record(session_id, Side.CLIENT, Kind.OUTCOME, line)
+
+    # -- prompts and turns -----------------------------------------------------------------
+
+    def _prompt(self, session_id: str, line: bytes) -> None:
+        known = self._introduce(session_id)
+        blocks = prompt_blocks(line)
+        known.echo.prompt(blocks, is_v2=self._is_v2_agent)
+        known.is_in_turn = True
+        known.last_kind = "user_message"
+        self._record_prompt(session_id, line, blocks)
 
     def preface(
         self, session_id: str, block: dict[str, Any], blocks: list[Any], *, is_handover: bool
     ) -> None:
-        """See what the agent is told of the session, before the blocks of the last prompt."""
-        live = self._live(session_id)
-        live.echoes.append(PromptEcho([block, *blocks]))
-        live.hides_echo = True
+        """Record the handover or reminder that goes before the blocks of the last prompt."""
+        self._remembered(session_id).echo.add_preface(block, blocks)
         kind = Kind.HANDOVER if is_handover else Kind.REMINDER
-        self._keep(session_id, Side.AGENT, kind, encode(block))
+        self._record(session_id, Side.AGENT, kind, encode(block))
 
-    def notification(self, side: Side, method: str, session_id: str | None, line: bytes) -> None:
-        """See a notification that is no update of the agent."""
-        is_request_without_id = method in methods.LIFECYCLE
-        if session_id is None or methods.is_private(method) or is_request_without_id:
-            return
-        if not self._live(session_id).is_met:
-            # A word about a session does not make one.
-            return
-        kind = Kind.CANCEL if method == methods.CANCEL else Kind.NOTICE
-        self._keep(session_id, side, kind, line)
-
-    def response(
-        self, side: Side, request_id: Raw, message: Envelope, line: bytes
-    ) -> OpenRequest | None:
-        """See an answer; return what was asked."""
-        asked = self._requests.answer(side, request_id)
-        if asked is None:
-            return None
-        session_id = asked.session_id
-        if asked.method == methods.TERMINAL_OUTPUT:
-            self._terminal_output(asked, message)
-        elif session_id is not None:
-            kind = _RESPONSES.get(asked.method)
-            if kind is Kind.ANSWER:
-                self.end_turn(session_id, line)
-            elif kind is not None:
-                self._keep(session_id, side, kind, line)
-        return asked
-
-    def unreadable(self, side: Side, line: bytes) -> None:
-        """See a line that is no JSON.
-
-        It is kept if it is the beginning of an update of a session in use. Anything else
-        may hold what must not be kept, such as the contents of a file.
-        """
-        named = _UPDATE_CUT_SHORT.match(line, 0, _LONGEST_BEGINNING)
-        if named and side is Side.AGENT:
-            session_id = named[1].decode("utf-8", "backslashreplace")
-            if session_id in self._sessions:
-                self._keep(session_id, side, Kind.OPAQUE, line)
-
-    def named(self, session_id: str, kind: str, message_id: str) -> None:
-        """See the id that was given to the message which the next update begins."""
-        told = encode({"kind": kind, "messageId": message_id})
-        self._keep(session_id, Side.AGENT, Kind.NAMED, told)
-
-    def news(self, session_id: str, line: bytes) -> None:
-        """See an update of ours."""
-        self._keep(session_id, Side.AGENT, Kind.UPDATE, line)
-
-    def outcome(self, session_id: str, line: bytes) -> None:
-        """See an answer to a question for permission that is given in the client's place."""
-        self._keep(session_id, Side.CLIENT, Kind.OUTCOME, line)
+    def undelivered_prompt(self, session_id: str, line: bytes, response: bytes) -> None:
+        """Record a prompt that no agent received, and its error response."""
+        self._record_prompt(session_id, line, prompt_blocks(line))
+        self._record(session_id, Side.AGENT, Kind.ANSWER, response)
 
     def end_turn(self, session_id: str, line: bytes) -> None:
-        """Keep the answer to a prompt, the agent's or the one given in its place."""
-        self._keep_terminals(session_id, self._live(session_id))
-        self._keep(session_id, Side.AGENT, Kind.ANSWER, line)
-        self._step.sync = True
-        live = self._live(session_id)
-        if self._agent.own.protocol == 1:
-            live.echoes, live.hides_echo, live.is_in_turn = [], False, False
-        else:
-            # From version 2 on a prompt is answered at once, and its echo may follow.
-            live.prompt_id = as_str(
-                as_object((decode_object(line) or {}).get("result")).get("messageId")
-            )
-            live.awaits_prompt = False
+        """Record the response to a prompt, the agent's or Rekindle's own."""
+        known = self._remembered(session_id)
+        self._record_terminals(session_id, known)
+        self._record(session_id, Side.AGENT, Kind.ANSWER, line)
+        self.step.sync = True
+        known.echo.response(line, is_v2=self._is_v2_agent)
+        if not self._is_v2_agent:
+            known.is_in_turn = False
 
-    # -- what it means ------------------------------------------------------------------
-
-    def _prompt(self, session_id: str, line: bytes) -> None:
-        live = self._meet(session_id)
-        blocks = _blocks_in(line)
-        # Version 2 lets several prompts wait, each of which is said back when its turn comes.
-        waiting = live.echoes[-_MOST_ECHOES:] if self._agent.own.protocol > 1 else []
-        live.echoes = [*waiting, PromptEcho(blocks)]
-        live.hides_echo, live.is_in_turn = False, True
-        live.prompt_id, live.awaits_prompt = None, self._agent.own.protocol > 1
-        live.last_kind = "user_message"
-        self._keep_prompt(session_id, line, blocks)
-
-    def _keep_prompt(self, session_id: str, line: bytes, blocks: list[Any]) -> None:
-        self._change(Counted(session_id=session_id, at_us=self._at_us, turns=1, messages=1))
+    def _record_prompt(self, session_id: str, line: bytes, blocks: list[Any]) -> None:
+        at_us = self._conn.at_us
+        self._change(Counted(session_id=session_id, at_us=at_us, turns=1, messages=1))
         title = title_from_prompt(blocks)
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
-        self._keep(session_id, Side.CLIENT, Kind.PROMPT, line)
-        self._step.sync = True
+        self._record(session_id, Side.CLIENT, Kind.PROMPT, line)
+        self.step.sync = True
 
-    def _count(self, session_id: str, live: _Heard, kind: str) -> None:
-        """Count a message where one begins, and a turn where the user's does."""
-        told = kind.removesuffix("_chunk")
-        is_news, live.last_kind = live.last_kind != told, told
-        by_user = kind in methods.USER_MESSAGE_KINDS
-        if is_news and (by_user or kind in methods.AGENT_MESSAGE_KINDS):
-            turns = int(by_user and not live.is_in_turn)
-            at_us = self._at_us
+    def _count_message(self, session_id: str, known: _SessionJournal, kind: str) -> None:
+        """Count a message where one begins, and a turn where a user message begins outside one."""
+        base = kind.removesuffix("_chunk")
+        is_new, known.last_kind = known.last_kind != base, base
+        is_users = kind in methods.USER_MESSAGE_KINDS
+        if is_new and (is_users or kind in methods.AGENT_MESSAGE_KINDS):
+            turns = int(is_users and not known.is_in_turn)
+            at_us = self._conn.at_us
             self._change(Counted(session_id=session_id, at_us=at_us, turns=turns, messages=1))
 
-    def _meet_terminals(self, live: _Heard, line: bytes) -> None:
-        for part in map(as_object, as_array(_update_in(line).get("content"))):
-            terminal_id = as_str(part.get("terminalId"))
-            if terminal_id is not None:
-                live.terminals.setdefault(terminal_id, (0, None))
+    # -- terminals -------------------------------------------------------------------------
 
-    def _terminal_output(self, asked: OpenRequest, message: Envelope) -> None:
-        """Keep what a terminal shows, if a tool call shows the terminal.
+    def _terminal_output(self, request: OpenRequest, envelope: Envelope) -> None:
+        """Record the output of a terminal that a tool call shows.
 
-        Agents ask for the whole of it again and again, so it is kept when it is news enough:
-        at first, when it has doubled, when the command has ended, and at the turn's end.
+        Agents poll the whole output again and again. So it is recorded at first, when it has
+        doubled, when the command has ended, and at the end of the turn.
         """
-        terminal_id = as_str(asked.params.get("terminalId"))
-        result = as_object(decode(message.result)) if message.result is not UNSET else {}
+        terminal_id = as_str(request.params.get("terminalId"))
+        result = as_object(decode(envelope.result)) if envelope.result is not UNSET else {}
         output = as_str(result.get("output"))
-        if asked.session_id is None or terminal_id is None or output is None:
+        if request.session_id is None or terminal_id is None or output is None:
             return
-        live = self._live(asked.session_id)
-        if terminal_id in live.terminals:
-            kept, _ = live.terminals[terminal_id]
-            live.terminals[terminal_id] = (kept, output)
-            if len(output) >= max(2 * kept, 1) or result.get("exitStatus") is not None:
-                self._keep_terminals(asked.session_id, live)
+        known = self._remembered(request.session_id)
+        if terminal_id in known.terminals:
+            recorded, _ = known.terminals[terminal_id]
+            known.terminals[terminal_id] = (recorded, output)
+            if len(output) >= max(2 * recorded, 1) or result.get("exitStatus") is not None:
+                self._record_terminals(request.session_id, known)
 
-    def _keep_terminals(self, session_id: str, live: _Heard) -> None:
-        """Record what is last known of the terminals."""
-        for terminal_id, (_, output) in live.terminals.items():
+    def _record_terminals(self, session_id: str, known: _SessionJournal) -> None:
+        for terminal_id, (_, output) in known.terminals.items():
             if output is not None:
-                live.terminals[terminal_id] = (len(output), None)
-                told = encode({"terminalId": terminal_id, "output": output})
-                self._keep(session_id, Side.CLIENT, Kind.TERMINAL, told)
+                known.terminals[terminal_id] = (len(output), None)
+                line = encode({"terminalId": terminal_id, "output": output})
+                self._record(session_id, Side.CLIENT, Kind.TERMINAL, line)
 
-    def _name_after(self, session_id: str, line: bytes) -> None:
-        """Name a session that the agent tells of after the first words in it."""
-        content = _update_in(line).get("content")
+    # -- titles ----------------------------------------------------------------------------
+
+    def _title_from_message(self, session_id: str, line: bytes) -> None:
+        content = update_in(line).get("content")
         title = title_from_prompt(as_array(content) or [content])
         if title:
             self._title(session_id, TitleSource.PROMPT, title)
 
-    def _retitle(self, session_id: str, line: bytes) -> None:
-        update = _update_in(line)
+    def _title_from_agent(self, session_id: str, line: bytes) -> None:
+        update = update_in(line)
         if "title" in update:
             self._title(session_id, TitleSource.AGENT, as_str(update["title"]))
 
-    # -- keeping ------------------------------------------------------------------------
-
-    def _live(self, session_id: str) -> _Heard:
-        """Return what is remembered of a session."""
-        heard = self._sessions.get(session_id)
-        if heard is None:
-            if len(self._sessions) >= self._most_sessions:
-                self._forget_strays()
-            heard = self._sessions[session_id] = _Heard()
-        return heard
-
-    def _forget_strays(self) -> None:
-        """Forget sessions that no client has opened: an agent may make up any number of them."""
-        is_open = self._conn.sessions.get
-        self._sessions = {it: heard for it, heard in self._sessions.items() if is_open(it)}
-        self._most_sessions = max(_MOST_SESSIONS, 2 * len(self._sessions))
-
-    def _meet(self, session_id: str) -> _Heard:
-        """Return what is remembered of a session; at first sight, tell the store of it."""
-        live = self._live(session_id)
-        if not live.is_met:
-            live.is_met = True
-            self._change(
-                Opened(session_id=session_id, at_us=self._at_us, agent=self._agent.identity)
-            )
-        return live
-
     def _title(self, session_id: str, source: TitleSource, title: str | None) -> None:
-        self._change(Titled(session_id=session_id, at_us=self._at_us, source=source, title=title))
+        at_us = self._conn.at_us
+        self._change(Titled(session_id=session_id, at_us=at_us, source=source, title=title))
+
+    # -- recording -------------------------------------------------------------------------
+
+    def _remembered(self, session_id: str) -> _SessionJournal:
+        known = self._sessions.get(session_id)
+        if known is None:
+            if len(self._sessions) >= self._max_sessions:
+                self._forget_unopened()
+            known = self._sessions[session_id] = _SessionJournal()
+        return known
+
+    def _forget_unopened(self) -> None:
+        """Forget sessions that no client has opened: an agent may name any number of them."""
+        is_open = self._conn.sessions.get
+        self._sessions = {it: known for it, known in self._sessions.items() if is_open(it)}
+        self._max_sessions = max(_MAX_SESSIONS, 2 * len(self._sessions))
+
+    def _introduce(self, session_id: str) -> _SessionJournal:
+        """Return the memory of a session, after making sure that the store knows the session."""
+        known = self._remembered(session_id)
+        if not known.is_known:
+            known.is_known = True
+            agent = self._conn.agent.identity
+            self._change(Opened(session_id=session_id, at_us=self._conn.at_us, agent=agent))
+        return known
 
     def _change(self, change: Opened | Titled | Counted) -> None:
         self.finish()
-        self._step.changes.append(change)
+        self.step.changes.append(change)
 
-    def _keep(self, session_id: str, side: Side, kind: Kind, lines: bytes, count: int = 1) -> None:
-        open_ = self._open
-        if open_ is None or not open_.takes(session_id, side, kind):
-            self._meet(session_id)
+    def _record(
+        self, session_id: str, side: Side, kind: Kind, lines: bytes, count: int = 1
+    ) -> None:
+        batch = self.open_batch
+        if batch is None or not batch.accepts(session_id, side, kind):
+            self._introduce(session_id)
             self.finish()
-            open_ = self._open = _OpenStretch(session_id, side, kind)
-        open_.pieces.append(lines)
-        open_.count += count
+            batch = self.open_batch = _OpenBatch(session_id, side, kind)
+        batch.lines.append(lines)
+        batch.count += count
 
 
-def _blocks_in(line: bytes) -> list[Any]:
+def _note_terminals(known: _SessionJournal, line: bytes) -> None:
+    for part in map(as_object, as_array(update_in(line).get("content"))):
+        terminal_id = as_str(part.get("terminalId"))
+        if terminal_id is not None:
+            known.terminals.setdefault(terminal_id, (0, None))
+
+
+# -- parts of messages ---------------------------------------------------------------------------
+
+
+def prompt_blocks(line: bytes) -> list[Any]:
+    """Return the content blocks of a prompt."""
     return as_array(as_object((decode_object(line) or {}).get("params")).get("prompt"))
 
 
-def _update_in(line: bytes) -> dict[str, Any]:
+def update_in(line: bytes) -> dict[str, Any]:
+    """Return the update of a `session/update` notification."""
     return as_object(as_object((decode_object(line) or {}).get("params")).get("update"))
 
 
-def _is_echo(echoes: list[PromptEcho], line: bytes) -> bool:
-    return any(echo.consume(_update_in(line).get("content")) for echo in echoes)
+# -- changes that flows record -------------------------------------------------------------------
+
+
+def opening_changes(
+    conn: ConnectionState, live: LiveSession, method: str, response: bytes
+) -> list[Change]:
+    """Return the changes that record the opening of a session."""
+    setup = live.setup
+    directories = tuple(d for d in map(as_str, as_array(setup.get("additionalDirectories"))) if d)
+    request = {"jsonrpc": "2.0", "method": method, "params": setup_without_secrets(setup)}
+    # An agent that has yet to receive the history does not know the session.
+    is_unknown = live.handover.is_history_due
+    return [
+        Opened(
+            session_id=live.id,
+            at_us=conn.at_us,
+            agent_session_id=None if is_unknown else live.agent_id,
+            agent=None if is_unknown else conn.agent.identity,
+            cwd=normalize_folder(as_str(setup["cwd"]) or ""),
+            directories=directories,
+        ),
+        EntryBatch(
+            session_id=live.id,
+            side=Side.CLIENT,
+            kind=Kind.SETUP,
+            at_us=conn.at_us,
+            data=encode(request),
+            protocol=conn.client.protocol,
+        ),
+        agent_entry(conn, live.id, Kind.READY, response),
+    ]
+
+
+def recorded_response(result: dict[str, Any]) -> bytes:
+    """Return the part of a response that opens a session which may be recorded.
+
+    Its fields are listed one by one, because an agent may repeat the request's secrets.
+    """
+    kept = {name: result[name] for name in _RECORDED_RESULT_FIELDS if name in result}
+    ours = as_object(as_object(result.get("_meta")).get("rekindle"))
+    return encode({"jsonrpc": "2.0", "result": {**kept, "_meta": {"rekindle": ours}}})
+
+
+def setup_without_secrets(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of the params that open a session which may be recorded.
+
+    The fields are listed one by one, because any other field may hold a secret: the environment,
+    arguments, headers and addresses of MCP servers, and `_meta`.
+    """
+    kept = {name: params[name] for name in _RECORDED_SETUP_FIELDS if name in params}
+    servers = [as_object(server) for server in as_array(params.get("mcpServers"))]
+    kept["mcpServers"] = [
+        {name: server[name] for name in ("type", "name") if name in server} for server in servers
+    ]
+    return kept
+
+
+def response_entry(line: bytes, at_us: int) -> Entry:
+    """Return the response that opens a session as the entry that it will become."""
+    return Entry(seq=0, side=Side.AGENT, kind=Kind.READY, at_us=at_us, line=line)
+
+
+def agent_entry(
+    conn: ConnectionState,
+    session_id: str,
+    kind: Kind,
+    line: bytes,
+    *,
+    protocol: int | None = None,
+) -> EntryBatch:
+    """Return one entry of the agent's side, in the agent's protocol version by default."""
+    return EntryBatch(
+        session_id=session_id,
+        side=Side.AGENT,
+        kind=kind,
+        at_us=conn.at_us,
+        data=line,
+        protocol=conn.agent.capabilities.protocol if protocol is None else protocol,
+    )
+
+
+def normalize_folder(path: str) -> str:
+    """Return a folder's path without trailing slashes."""
+    return path.rstrip("/") or "/"

@@ -1,6 +1,17 @@
-"""The sessions in use on one connection, and under which id the agent knows each."""
+"""The sessions that a connection uses, each made of small state machines.
 
-from enum import StrEnum
+| machine     | question that it answers                                              |
+|-------------|-----------------------------------------------------------------------|
+| AgentMemory | Does the agent know the session, or must the engine restore it first? |
+| UpdateGate  | What happens to the agent's updates of the session?                   |
+| Handover    | Does the next prompt carry the history, or a reminder?                |
+| TurnTracker | Is a turn running, and which prompts has the agent acknowledged?      |
+| TitleSync   | Which title does the client know, and who may change it?              |
+
+Everything that changes such state is in this module. No machine sends or records anything.
+"""
+
+from enum import Enum, StrEnum, auto
 from typing import Any
 
 from msgspec import Struct, field
@@ -9,23 +20,129 @@ from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2
 from rekindle.model import UNKNOWN_TO_AGENT
 
-# More than any agent has to say of a session before it says what that is called.
-MOST_HELD = 16 * 1024 * 1024
+
+class InvalidTransition(RuntimeError):
+    """A state machine was asked for a transition that its table does not have."""
+
+    def __init__(self, state: Enum, event: str) -> None:
+        super().__init__(f"{type(state).__name__}: no transition {event} from {state.name}")
+
+
+# -- the agent's memory ---------------------------------------------------------------------
+
+
+class MemoryState(Enum):
+    """The states of an agent's memory of a session."""
+
+    READY = auto()
+    """The agent knows the session."""
+    LOST = auto()
+    """The agent that knew it has exited, or a restore has failed."""
+    OUTDATED = auto()
+    """Another process has used the session since. The agent's own memory must not be used."""
+    ADOPTING = auto()
+    """The engine reads a session that only the agent has."""
+    RESTORING = auto()
+    """A flow restores it, by the agent's own means if they work."""
+    RESTORING_OUTDATED = auto()
+    """A flow restores it, by handover only."""
+
+
+_M = MemoryState
+_MEMORY_TRANSITIONS: dict[str, dict[MemoryState, MemoryState]] = {
+    "adopt": {_M.READY: _M.ADOPTING, _M.LOST: _M.ADOPTING, _M.OUTDATED: _M.ADOPTING},
+    "adopted": {_M.ADOPTING: _M.READY, _M.LOST: _M.LOST},
+    "restore": {
+        _M.READY: _M.RESTORING,
+        _M.LOST: _M.RESTORING,
+        _M.OUTDATED: _M.RESTORING_OUTDATED,
+    },
+    "restored": {_M.RESTORING: _M.READY, _M.RESTORING_OUTDATED: _M.READY},
+    "restore_failed": {
+        _M.RESTORING: _M.LOST,
+        _M.RESTORING_OUTDATED: _M.OUTDATED,
+        _M.LOST: _M.LOST,
+        _M.OUTDATED: _M.OUTDATED,
+    },
+    "used_elsewhere": {
+        _M.READY: _M.OUTDATED,
+        _M.LOST: _M.OUTDATED,
+        _M.OUTDATED: _M.OUTDATED,
+    },
+    "agent_exited": {
+        _M.READY: _M.LOST,
+        _M.LOST: _M.LOST,
+        _M.OUTDATED: _M.OUTDATED,
+        _M.ADOPTING: _M.LOST,
+        _M.RESTORING: _M.LOST,
+        _M.RESTORING_OUTDATED: _M.OUTDATED,
+    },
+}
+
+
+class AgentMemory(Struct):
+    """Whether the agent knows a session.
+
+    | event          | from                          | to                 |
+    |----------------|-------------------------------|--------------------|
+    | adopt          | ready, lost, outdated         | adopting           |
+    | adopted        | adopting                      | ready              |
+    | adopted        | lost                          | lost               |
+    | restore        | ready, lost                   | restoring          |
+    | restore        | outdated                      | restoring_outdated |
+    | restored       | restoring, restoring_outdated | ready              |
+    | restore_failed | restoring                     | lost               |
+    | restore_failed | restoring_outdated            | outdated           |
+    | restore_failed | lost, outdated                | unchanged          |
+    | used_elsewhere | ready, lost, outdated         | outdated           |
+    | agent_exited   | ready, adopting, restoring    | lost               |
+    | agent_exited   | restoring_outdated            | outdated           |
+    | agent_exited   | lost, outdated                | unchanged          |
+
+    A session starts as ready: the agent has just created it, or a flow restores it at once.
+    """
+
+    state: MemoryState = MemoryState.READY
+
+    def advance(self, event: str) -> None:
+        """Make the transition of an event. Raises InvalidTransition."""
+        states = _MEMORY_TRANSITIONS[event]
+        if self.state not in states:
+            raise InvalidTransition(self.state, event)
+        self.state = states[self.state]
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the session must be restored before the agent can use it."""
+        return self.state is not _M.READY and self.state is not _M.ADOPTING
+
+    @property
+    def is_in_transition(self) -> bool:
+        """Whether a flow is restoring or adopting the session."""
+        return self.state in {_M.ADOPTING, _M.RESTORING, _M.RESTORING_OUTDATED}
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether another process has used the session since the agent here did."""
+        return self.state in {_M.OUTDATED, _M.RESTORING_OUTDATED}
+
+
+# -- updates --------------------------------------------------------------------------------
 
 
 class UpdatePolicy(StrEnum):
-    """What becomes of what the agent says of a session."""
+    """What happens to the updates that an agent sends for a session."""
 
-    FORWARD = "live"
-    """It is recorded and passed on."""
-    DISCARD = "swallow"
-    """It is history that we have: neither."""
-    RECORD_ONLY = "learn"
-    """It is history that we do not have and the client did not ask for: only recorded."""
+    FORWARD = "forward"
+    """They are recorded and forwarded."""
+    DISCARD = "discard"
+    """They are history that the record has: neither."""
+    RECORD_ONLY = "record_only"
+    """They are history that the record lacks and the client did not ask for: only recorded."""
 
 
 class ReplayStats(Struct):
-    """What the agent has told of a session's history, since it was asked to."""
+    """Counts of the history that an agent has replayed."""
 
     lines: int = 0
     user_messages: int = 0
@@ -33,104 +150,371 @@ class ReplayStats(Struct):
     last_kind: str = ""
 
     def add(self, kind: str, *, is_user: bool) -> None:
-        """Take one more update into account."""
+        """Count one update."""
         self.lines += 1
         self.user_messages += is_user and self.last_kind != kind
         self.has_answers = self.has_answers or not is_user
         self.last_kind = kind
 
+    def covers(self, turns: int) -> bool:
+        """Return whether the agent replayed an answer and at least as many prompts as `turns`."""
+        return self.has_answers and self.user_messages >= max(turns, 1)
+
+
+class UpdateGate(Struct):
+    """The update policy of a session, and the counts that decide whether a replay was complete.
+
+    | event            | from | to          |
+    |------------------|------|-------------|
+    | expect_replay    | any  | its policy  |
+    | discard_history  | any  | discard     |
+    | prompt_forwarded | any  | forward     |
+
+    A policy that a restore sets stays after the restore, because agents replay late. It ends when
+    the next prompt is forwarded to the agent.
+    """
+
+    policy: UpdatePolicy = UpdatePolicy.FORWARD
+    stats: ReplayStats = field(default_factory=ReplayStats)
+
+    def expect_replay(self, policy: UpdatePolicy) -> None:
+        """Apply a policy to the history that the agent may replay now, and count it from zero."""
+        self.policy = policy
+        self.stats = ReplayStats()
+
+    def discard_history(self) -> None:
+        """Discard the history that the agent may replay."""
+        self.policy = UpdatePolicy.DISCARD
+
+    def prompt_forwarded(self) -> None:
+        """Forward updates again: they belong to the turn of the prompt."""
+        self.policy = UpdatePolicy.FORWARD
+
+
+# -- handover -------------------------------------------------------------------------------
+
+
+class HandoverState(Enum):
+    """The states of a handover."""
+
+    NONE = auto()
+    """The agent knows the history."""
+    HISTORY_DUE = auto()
+    """The next prompt carries the history."""
+    REMINDER_DUE = auto()
+    """The next prompt carries a reminder of the interrupted turn."""
+    SENDING_HISTORY = auto()
+    """A prompt that carries the history is open at the agent."""
+    SENDING_REMINDER = auto()
+    """A prompt that carries the reminder is open at the agent."""
+
+
+_H = HandoverState
+
+
+class Handover(Struct):
+    """Whether and with which prompt the agent receives the history of a session.
+
+    | event          | from                              | to                           |
+    |----------------|-----------------------------------|------------------------------|
+    | require        | any                               | history_due, reminder_due or |
+    |                |                                   | none, as the restore decided |
+    | send           | history_due                       | sending_history              |
+    | send           | reminder_due                      | sending_reminder             |
+    | prompt_failed  | sending_history, the same prompt  | history_due                  |
+    | prompt_failed  | sending_reminder, the same prompt | reminder_due                 |
+    | prompt_ended   | sending_…, the same prompt        | none                         |
+    | turn_ended     | sending_…                         | none                         |
+
+    The failure or end of another prompt changes nothing. A reminder is not sent with a slash
+    command: the caller asks `is_reminder_due` only for other prompts.
+    """
+
+    state: HandoverState = HandoverState.NONE
+    reminder: str = ""
+    prompt_id: bytes | None = None
+    """The id, as the agent has it, of the prompt that carries the history or the reminder."""
+    notice: bytes | None = None
+    """An update that informs the client, held until the agent has echoed the prompt."""
+
+    def require(self, *, history: bool = False, reminder: str = "") -> None:
+        """Start again with what the agent lacks after it was restored or forked."""
+        if history:
+            self.state = _H.HISTORY_DUE
+        else:
+            self.state = _H.REMINDER_DUE if reminder else _H.NONE
+        self.reminder, self.prompt_id = reminder, None
+
+    @property
+    def is_history_due(self) -> bool:
+        """Whether the next prompt has to carry the history."""
+        return self.state is _H.HISTORY_DUE
+
+    @property
+    def is_reminder_due(self) -> bool:
+        """Whether the next prompt may carry the reminder."""
+        return self.state is _H.REMINDER_DUE
+
+    def send(self, prompt_id: bytes) -> None:
+        """Note the prompt that carries what is due. Raises InvalidTransition."""
+        if self.state is _H.HISTORY_DUE:
+            self.state = _H.SENDING_HISTORY
+        elif self.state is _H.REMINDER_DUE:
+            self.state = _H.SENDING_REMINDER
+        else:
+            raise InvalidTransition(self.state, "send")
+        self.prompt_id = prompt_id
+
+    def prompt_failed(self, prompt_id: bytes) -> bool:
+        """Note an error response; return whether the history has to be sent again.
+
+        The agent then does not know the session: the caller unbinds the agent's id.
+        """
+        if prompt_id != self.prompt_id:
+            return False
+        is_history = self.state is _H.SENDING_HISTORY
+        self.state = _H.HISTORY_DUE if is_history else _H.REMINDER_DUE
+        self.prompt_id = None
+        return is_history
+
+    def prompt_ended(self, prompt_id: bytes) -> None:
+        """Note that the turn of a prompt has ended well."""
+        if prompt_id == self.prompt_id:
+            self.turn_ended()
+
+    def turn_ended(self) -> None:
+        """Note the end of a turn whose prompt the agent did not name."""
+        if self.prompt_id is not None:
+            self.state, self.reminder, self.prompt_id = _H.NONE, "", None
+
+
+# -- turns ----------------------------------------------------------------------------------
+
+
+class AgentTurn(Enum):
+    """What a version 2 agent has reported about its work on a session."""
+
+    IDLE = auto()
+    WORKING = auto()
+    IDLE_AHEAD = auto()
+    """It reported a state after a prompt was sent, before it acknowledged that prompt."""
+    WORKING_AHEAD = auto()
+    """It works on a prompt that it has not acknowledged."""
+
+
+_T = AgentTurn
+_WORKING = frozenset({_T.WORKING, _T.WORKING_AHEAD})
+_AHEAD = frozenset({_T.IDLE_AHEAD, _T.WORKING_AHEAD})
+
+
+class TurnTracker(Struct):
+    """The turns at a version 2 agent, and the prompt that a version 1 client waits for.
+
+    A version 1 agent answers a prompt at the end of its turn, so its turns are the open requests.
+    A version 2 agent acknowledges a prompt at once and reports the end as a state.
+
+    | event                  | from                 | to                                       |
+    |------------------------|----------------------|------------------------------------------|
+    | prompt_sent            | any                  | unchanged, one more unacknowledged       |
+    | acknowledged           | any, unacknowledged  | working, one less                        |
+    | acknowledged           | any, none open       | not ahead any more                       |
+    | prompt_failed          | any                  | not ahead any more, one less             |
+    | state_changed, active  | idle, unacknowledged | working_ahead                            |
+    | state_changed, active  | any other            | working, still ahead if it was           |
+    | state_changed, idle    | see below            | idle; the turn ends if it was working on |
+    |                        |                      | an acknowledged prompt, or names a reason |
+    | finish                 | any                  | idle, none unacknowledged                |
+    | agent_exited           | any                  | unchanged, none unacknowledged           |
+
+    An idle state without a stop reason may be the end of earlier work that crossed with a new
+    prompt. While a prompt is unacknowledged, only a stop reason ends the turn.
+    """
+
+    state: AgentTurn = AgentTurn.IDLE
+    unacknowledged: int = 0
+    """The number of prompts that the agent has neither acknowledged nor answered."""
+    held_prompt: bytes | None = None
+    """The id of a version 1 client's prompt that a version 2 agent works on."""
+    user_blocks: list[Any] = []
+    """The blocks of the last prompt, as the client sent them."""
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a version 2 agent works on the session."""
+        return self.state in _WORKING
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a turn is running that is not an open request."""
+        return self.state in _WORKING or self.held_prompt is not None
+
+    def prompt_sent(self, blocks: list[Any], *, is_acknowledged_later: bool) -> None:
+        """Note a prompt that is forwarded to the agent."""
+        self.user_blocks = blocks
+        self.unacknowledged += is_acknowledged_later
+
+    def acknowledged(self) -> None:
+        """Note a successful response to a prompt."""
+        if self.unacknowledged:
+            self.unacknowledged -= 1
+            self.state = _T.WORKING
+        else:
+            self._leave_ahead()
+
+    def prompt_failed(self) -> None:
+        """Note an error response to a prompt."""
+        self.unacknowledged = max(self.unacknowledged - 1, 0)
+        self._leave_ahead()
+
+    def state_changed(self, *, is_idle: bool, has_stop_reason: bool) -> bool:
+        """Note a `state_update` of the agent; return whether a turn has ended by it."""
+        was_working = self.is_working
+        is_end = has_stop_reason or (was_working and not self.unacknowledged)
+        is_ahead = self.state in _AHEAD or (self.unacknowledged > 0 and not was_working)
+        if not is_idle:
+            self.state = _T.WORKING_AHEAD if is_ahead else _T.WORKING
+            return False
+        if is_end and (was_working or is_ahead):
+            self.unacknowledged -= is_ahead
+            self.state = _T.IDLE
+            return True
+        self.state = _T.IDLE_AHEAD if is_ahead else _T.IDLE
+        return False
+
+    def report_state(self, *, is_idle: bool) -> None:
+        """Adopt the state that a restored agent reports, without the end of a turn."""
+        is_ahead = self.state in _AHEAD
+        if is_idle:
+            self.state = _T.IDLE_AHEAD if is_ahead else _T.IDLE
+        else:
+            self.state = _T.WORKING_AHEAD if is_ahead else _T.WORKING
+
+    def finish(self) -> None:
+        """End the turn for the agent."""
+        self.state = _T.IDLE_AHEAD if self.state in _AHEAD else _T.IDLE
+        self.unacknowledged = 0
+
+    def agent_exited(self) -> None:
+        """Forget the prompts that the agent will not acknowledge any more."""
+        self.unacknowledged = 0
+
+    def _leave_ahead(self) -> None:
+        self.state = _T.WORKING if self.state in _WORKING else _T.IDLE
+
+
+# -- titles ---------------------------------------------------------------------------------
+
+
+class TitleSync(Struct):
+    """The title that the client knows, and the one that it has yet to be sent.
+
+    | event        | lock     | effect                                                    |
+    |--------------|----------|-----------------------------------------------------------|
+    | restored     | any      | the client knows the stored title; the lock is set anew   |
+    | lock         | any      | the agent may not rename the session any more             |
+    | prompted     | any      | a title that the client does not know waits for the turn  |
+    | agent_titled | unlocked | the client knows the agent's title; nothing waits         |
+    | agent_titled | locked   | nothing: the agent's title is removed from its update     |
+    | announce     | any      | the waiting title is returned; the client knows it        |
+
+    A session is locked when the user has named it, or when its title is not the agent's own: an
+    agent that received a handover would name the session after that.
+    """
+
+    known: str | None = None
+    waiting: str | None = None
+    is_locked: bool = False
+
+    def restored(self, title: str | None, *, is_locked: bool) -> None:
+        """Start with the title that the store has."""
+        self.known, self.is_locked = title, is_locked
+
+    def lock(self) -> None:
+        """Forbid the agent to rename the session."""
+        self.is_locked = True
+
+    def prompted(self, title: str | None, *, is_users: bool) -> None:
+        """Let a title wait for the end of the turn, if the client does not know it."""
+        self.is_locked = self.is_locked or is_users
+        self.waiting = title if title != self.known else None
+
+    def agent_titled(self, title: str | None) -> bool:
+        """Note a title from the agent; return whether the client may see it."""
+        if self.is_locked:
+            return False
+        self.known, self.waiting = title, None
+        return True
+
+    def announce(self) -> str | None:
+        """Return the title to send to the client now, if any."""
+        if self.waiting is None:
+            return None
+        self.known, self.waiting = self.waiting, None
+        return self.known
+
+
+# -- the session ----------------------------------------------------------------------------
+
+
+class SuffixedIds(Struct, frozen=True):
+    """The ids that messages and tool calls had before the last handover.
+
+    An agent may use such an id for something else. On its way to the client it gets the suffix.
+    """
+
+    taken: frozenset[str] = frozenset()
+    suffix: str = ""
+
 
 class LiveSession(Struct):
-    """What has to be remembered of a session while it is in use."""
+    """A session in use on this connection."""
 
     id: str
-    """The client's name for it, which never changes."""
+    """The client's id, which never changes."""
     agent_id: str
-    hearing: UpdatePolicy = UpdatePolicy.FORWARD
-    told: ReplayStats = field(default_factory=ReplayStats)
-    is_restoring: bool = False
-    held: list[bytes] = []
-    """What the agent said before the client could know the session, or of its state meanwhile."""
-    needs_restore: bool = False
-    """Whether the agent that knew it has ended."""
-    needs_handover: bool = False
-    """Whether the next prompt has to carry the record."""
-    reminder: str = ""
-    """What it has to tell an agent that remembers: the end of it, which was cut off."""
-    is_reminding: bool = False
-    """Whether the prompt that tells it is being answered."""
-    is_handing_over: bool = False
-    """Whether the prompt that carries it is being answered."""
-    notice: bytes | None = None
-    """What tells the client so, while the prompt itself is yet to be told by the agent."""
-    is_outdated: bool = False
-    """Whether another process has driven it since: the agent here does not know all of it."""
+    """The agent's id."""
     is_closed: bool = False
-    """Whether the client has closed it, and the agent cannot be told."""
-    is_working: bool = False
-    """Whether a version 2 agent is at work on it."""
-    awaiting: int = 0
-    """How many prompts it was sent that it has neither taken nor dealt with."""
-    is_ahead: bool = False
-    """Whether it works on one of them, and has not said that it has taken it."""
-    open_prompt: bytes | None = None
-    """The id of a version 1 client's prompt that a version 2 agent has taken and not done with."""
-    prompted: list[Any] = []
-    """The blocks of the last prompt, as the user gave them."""
-    queued: list[bytes] = []
-    """Prompts of a version 2 client that wait for the turn's end."""
-    to_v2: LiveToV2 | None = None
-    to_v1: LiveToV1 | None = None
-    taken_ids: frozenset[str] = frozenset()
-    """The ids that messages and tool calls had when the agent was last told the record."""
-    suffix: str = ""
-    """What an id gets that the agent has given to another since."""
+    """Whether the client has closed it, while the agent, which cannot close, still has it."""
     setup: dict[str, Any] = {}
-    """What it was last opened with: secrets and all, so never recorded."""
-    title: str | None = None
-    """As the client knows it."""
-    new_title: str | None = None
-    """One that the client is told when the turn has ended, unless the agent gives one first."""
-    keeps_title: bool = False
-    """Whether the agent may not rename it: the user has named it, or it is not the agent's own."""
-
-    def end_telling(self) -> None:
-        """Take it that the agent knows what it was told with its last prompt."""
-        if self.is_reminding:
-            self.reminder = ""
-        self.is_handing_over = self.is_reminding = False
+    """The params it was last opened with. They hold secrets, so they are never recorded."""
+    memory: AgentMemory = field(default_factory=AgentMemory)
+    updates: UpdateGate = field(default_factory=UpdateGate)
+    handover: Handover = field(default_factory=Handover)
+    turn: TurnTracker = field(default_factory=TurnTracker)
+    title: TitleSync = field(default_factory=TitleSync)
+    suffixed: SuffixedIds = SuffixedIds()
+    to_v1: LiveToV1 | None = None
+    """The translator for a version 1 client of a version 2 agent."""
+    to_v2: LiveToV2 | None = None
+    """The translator for a version 2 client of a version 1 agent."""
 
 
 class LiveSessions:
-    """Finds a session by either side's id."""
+    """The sessions of one engine, by the client's id and by the agent's."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, LiveSession] = {}
         self._by_agent_id: dict[str, LiveSession] = {}
-        self._early: dict[str, list[bytes]] = {}
-        self._early_size = 0
         self._abandoned: set[str] = set()
 
-    @property
-    def are_there(self) -> bool:
-        """Whether any session is in use."""
+    def __bool__(self) -> bool:
         return bool(self._by_id)
 
     def get(self, session_id: str | None) -> LiveSession | None:
-        """Return the session that the client calls so."""
+        """Return the session with the client's id."""
         return self._by_id.get(session_id) if session_id is not None else None
 
-    def open(self, session_id: str | None) -> LiveSession | None:
-        """Return it only if the client may use it."""
+    def get_open(self, session_id: str | None) -> LiveSession | None:
+        """Return the session with the client's id, unless the client has closed it."""
         live = self.get(session_id)
         return None if live is None or live.is_closed else live
 
-    def of_agent(self, agent_id: str | None) -> LiveSession | None:
-        """Return the session that the agent calls so."""
+    def get_by_agent_id(self, agent_id: str | None) -> LiveSession | None:
+        """Return the session with the agent's id."""
         return self._by_agent_id.get(agent_id) if agent_id is not None else None
 
     def bind(self, session_id: str, agent_id: str) -> LiveSession:
-        """Make the two ids mean one session."""
+        """Make two ids name one session, and return it. A new one is made if necessary."""
         live = self._by_id.get(session_id)
         if live is None:
             live = self._by_id[session_id] = LiveSession(id=session_id, agent_id=agent_id)
@@ -140,26 +524,23 @@ class LiveSessions:
         if agent_id != UNKNOWN_TO_AGENT:
             self._by_agent_id[agent_id] = live
             self._abandoned.discard(agent_id)
-        early = self._early.pop(agent_id, [])
-        self._early_size -= sum(map(len, early))
-        live.held += early
         return live
 
     def is_free(self, agent_id: str, session_id: str) -> bool:
-        """Tell whether the agent means no other session by this id."""
+        """Return whether the agent uses this id for no other session."""
         other = self._by_agent_id.get(agent_id)
         return other is None or other.id == session_id
 
     def abandon(self, agent_id: str) -> None:
-        """Listen no more to what the agent tells under this id."""
+        """Ignore further updates under this id of the agent."""
         self._abandoned.add(agent_id)
 
     def is_abandoned(self, agent_id: str) -> bool:
-        """Tell whether nobody listens, because another id has come in its place."""
+        """Return whether updates under this id of the agent are ignored."""
         return agent_id in self._abandoned
 
     def is_gone(self, session_id: str | None) -> bool:
-        """Tell whether a session that the agent names is one that the client has closed."""
+        """Return whether the client has closed the session that the agent names."""
         live = self.get(session_id)
         return live.is_closed if live is not None else session_id in self._abandoned
 
@@ -169,56 +550,26 @@ class LiveSessions:
         if live is not None and self._by_agent_id.get(live.agent_id) is live:
             del self._by_agent_id[live.agent_id]
 
-    def hold_early(self, agent_id: str, line: bytes) -> bool:
-        """Keep what is said of a session that has no name yet; tell whether there was room."""
-        if self._early_size + len(line) > MOST_HELD:
-            return False
-        self._early_size += len(line)
-        self._early.setdefault(agent_id, []).append(line)
-        return True
+    def working(self) -> list[LiveSession]:
+        """Return the open sessions that a version 2 agent works on."""
+        return [live for live in self._by_id.values() if live.turn.is_working]
 
-    def at_work(self) -> list[LiveSession]:
-        """Return the sessions on which a version 2 agent is at work."""
-        return [live for live in self._by_id.values() if live.is_working]
-
-    def take_held_of(self, session_id: str) -> list[bytes]:
-        """Return, and drop, what was held back of one session."""
-        live = self._by_id[session_id]
-        held, live.held = live.held, []
-        return held
-
-    def with_queued(self) -> list[LiveSession]:
-        """Return the sessions in which prompts wait."""
-        return [live for live in self._by_id.values() if live.queued and not live.is_closed]
-
-    def with_open_prompt(self, request_id: bytes) -> LiveSession | None:
-        """Return the session in which a version 1 client's prompt of this id is being answered."""
-        found = (live for live in self._by_id.values() if live.open_prompt == request_id)
+    def holding_prompt(self, request_id: bytes) -> LiveSession | None:
+        """Return the session in which a version 1 client's prompt with this id is held."""
+        found = (live for live in self._by_id.values() if live.turn.held_prompt == request_id)
         return next(found, None)
 
-    def take_held(self, *, are_all_named: bool) -> list[bytes]:
-        """Return, and drop, what was held back and may now be said."""
-        lines: list[bytes] = []
-        for live in self._by_id.values():
-            if not live.is_restoring:
-                lines += live.held
-                live.held.clear()
-        if are_all_named:
-            lines += [line for held in self._early.values() for line in held]
-            self._forget_early()
-        return lines
+    def is_in_transition(self, session_id: str) -> bool:
+        """Return whether a flow is restoring or adopting the session."""
+        live = self._by_id.get(session_id)
+        return live is not None and live.memory.is_in_transition
 
-    def agent_ended(self) -> None:
-        """Remember that nobody at the other end knows these sessions any more."""
+    def agent_exited(self) -> None:
+        """Note that the agent that knew these sessions has exited. Closed ones are dropped."""
         for live in list(self._by_id.values()):
             if live.is_closed:
                 self.drop(live.id)
-            live.needs_restore, live.awaiting = True, 0
-            live.held.clear()
+            live.memory.advance("agent_exited")
+            live.turn.agent_exited()
         self._by_agent_id.clear()
-        self._forget_early()
         self._abandoned.clear()
-
-    def _forget_early(self) -> None:
-        self._early.clear()
-        self._early_size = 0

@@ -1,86 +1,113 @@
-"""Which requests still wait for their answer."""
+"""The requests that wait for a response, by the peer that has to answer them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from msgspec import Raw, Struct
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import request_key
-from rekindle.model import Side
+from rekindle.proxy.step import AGENT, Peer
 
 
 class OpenRequest(Struct, frozen=True):
-    """A request without its answer; `params` only where the answer needs them."""
+    """A request without its response."""
 
+    asked_by: Peer
     id: bytes
-    """As the side that asked has it."""
+    """The id that the asking peer chose."""
     method: str
     session_id: str | None
     params: dict[str, Any]
-    told_as: bytes = b""
-    """As the other side was told it, if that is another."""
+    """Set only where the response cannot be recorded without them."""
+    sent_id: bytes = b""
+    """The id under which the answering peer received the request."""
 
 
 class OpenRequests:
-    """The open requests of both sides. An id belongs to the side that chose it."""
+    """All open requests of an engine.
+
+    The key is the answering peer and the id that this peer received. So the same id may be open at
+    several peers, and a response always finds the request that it belongs to.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[Side, dict[Hashable, OpenRequest]] = {Side.CLIENT: {}, Side.AGENT: {}}
-        self._settled: dict[Side, set[Hashable]] = {Side.CLIENT: set(), Side.AGENT: set()}
+        self._open: dict[Peer, dict[Hashable, OpenRequest]] = {}
+        self._answered_for: dict[Peer, set[Hashable]] = {}
+        """Requests that the engine answered for a peer. A response of that peer comes too late."""
 
-    def ask(self, side: Side, request_id: Raw, asked: OpenRequest) -> None:
-        """Note a request that `side` sends."""
-        key = request_key(request_id)
+    def add(self, answering: Peer, sent_id: Raw, request: OpenRequest) -> None:
+        """Note a request that is sent to a peer. A request with an unusable id is not noted."""
+        key = request_key(sent_id)
         if key is not None:
-            self._open[side][key] = asked
-            self._settled[side].discard(key)
+            self._open.setdefault(answering, {})[key] = request
+            self._answered_for.setdefault(answering, set()).discard(key)
 
-    def answer(self, side: Side, request_id: Raw) -> OpenRequest | None:
-        """Return the request that this answer of `side` ends; None when nobody asked."""
-        return self._open[side.peer].pop(request_key(request_id), None)
+    def close(self, answering: Peer, sent_id: Raw) -> OpenRequest | None:
+        """Return and remove the request that a response of a peer answers; None if unknown."""
+        return self._open.get(answering, {}).pop(request_key(sent_id), None)
 
-    def session_of(self, side: Side, request_id: Raw) -> str | None:
-        """Return the session that an open request of `side` is about."""
-        asked = self._open[side].get(request_key(request_id))
-        return None if asked is None else asked.session_id
+    def session_of(self, answering: Peer, sent_id: Raw) -> str | None:
+        """Return the session of a request that a peer has yet to answer."""
+        request = self._open.get(answering, {}).get(request_key(sent_id))
+        return None if request is None else request.session_id
 
-    def is_late(self, side: Side, request_id: Raw) -> bool:
-        """Tell, once, whether this answer of `side` is to what was answered in its place."""
-        key = request_key(request_id)
-        settled = self._settled[side.peer]
-        is_late = key in settled
-        settled.discard(key)
+    def is_late(self, answering: Peer, sent_id: Raw) -> bool:
+        """Return, once, whether the engine has answered this request for the peer already."""
+        key = request_key(sent_id)
+        answered = self._answered_for.get(answering, set())
+        is_late = key in answered
+        answered.discard(key)
         return is_late
 
-    def is_waiting(self, side: Side) -> bool:
-        """Tell whether `side` waits for anything."""
-        return bool(self._open[side])
+    @property
+    def is_agent_busy(self) -> bool:
+        """Whether the agent has to answer a request of a client."""
+        return bool(self._open.get(AGENT))
 
     def is_open(self, method: str, session_id: str) -> bool:
-        """Tell whether the client still waits for such an answer."""
+        """Return whether the agent has to answer such a request."""
         return any(
-            asked.method == method and asked.session_id == session_id
-            for asked in self._open[Side.CLIENT].values()
+            request.method == method and request.session_id == session_id
+            for request in self._open.get(AGENT, {}).values()
         )
 
-    def is_asked(self, session_id: str | None) -> bool:
-        """Tell whether the agent still waits for the user."""
+    def is_user_asked(self, session_id: str | None) -> bool:
+        """Return whether the agent waits for an answer of the user."""
         return any(
-            asked.method in methods.ASKS_USER and asked.session_id == session_id
-            for asked in self._open[Side.AGENT].values()
+            request.method in methods.ASKS_USER and request.session_id == session_id
+            for request in self._asked_by(AGENT)
         )
 
-    def settle(
-        self, side: Side, method: str | None = None, session_id: str | None = None
+    def answer_for_agent(
+        self, method: str | None = None, session_id: str | None = None
     ) -> list[OpenRequest]:
-        """Return what `side` waits for, in the order asked: it is answered in its peer's place."""
-        waiting = {
-            key: asked
-            for key, asked in self._open[side].items()
-            if method in {None, asked.method} and session_id in {None, asked.session_id}
+        """Return and remove requests that the engine now answers for the agent.
+
+        They come in the order in which they were asked. Without arguments, these are all.
+        """
+        return self._answer_for(AGENT, method, session_id)
+
+    def answer_for_clients(
+        self, method: str | None = None, session_id: str | None = None
+    ) -> list[OpenRequest]:
+        """Return and remove requests of the agent that the engine now answers for the clients."""
+        clients = [peer for peer in self._open if peer != AGENT]
+        return [it for peer in clients for it in self._answer_for(peer, method, session_id)]
+
+    def _answer_for(
+        self, answering: Peer, method: str | None, session_id: str | None
+    ) -> list[OpenRequest]:
+        found = {
+            key: request
+            for key, request in self._open.get(answering, {}).items()
+            if method in {None, request.method} and session_id in {None, request.session_id}
         }
-        for key in waiting:
-            del self._open[side][key]
-        self._settled[side] |= waiting.keys()
-        return list(waiting.values())
+        for key in found:
+            del self._open[answering][key]
+        self._answered_for.setdefault(answering, set()).update(found)
+        return list(found.values())
+
+    def _asked_by(self, peer: Peer) -> Iterator[OpenRequest]:
+        for requests in self._open.values():
+            yield from (it for it in requests.values() if it.asked_by == peer)

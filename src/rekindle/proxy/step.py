@@ -1,65 +1,76 @@
-"""What the core tells the runner to do."""
+"""A step: everything that the engine asks its driver to do after one event.
 
-from typing import Any
+Knows the values of a step, not how a driver carries them out.
+"""
+
+from typing import Any, NewType
 
 from msgspec import Struct
 
 from rekindle.acp.jsonrpc import INTERNAL_ERROR
-from rekindle.model import Change, Side
+from rekindle.model import Change
 from rekindle.proxy.flow import Query
+
+Peer = NewType("Peer", int)
+"""One peer of the engine: the agent, or one client connection."""
+
+AGENT = Peer(0)
+"""The agent. Client connections have the numbers from 1 on."""
 
 
 class UserReport(Struct, frozen=True):
-    """Something to tell the user, outside the protocol. `quote` was said in the conversation."""
+    """A message for the user, outside the protocol. `quote` comes from the conversation."""
 
     text: str
     quote: str = ""
 
 
 class PendingQuery(Struct, frozen=True):
-    """A question, and the number of the flow that waits for its answer."""
+    """A query, and the number of the flow that waits for its answer."""
 
     flow: int
     query: Query
 
 
 class Step(Struct):
-    """What becomes of what one read brought, in the order of the fields.
+    """The effects of one event, in the order in which the driver carries them out.
 
-    That everything is recorded before anything is sent is not a rule the runner has to
-    remember: it is the shape of this value.
+    The order makes "recorded before forwarded" part of the type: a driver that carries out the
+    fields from top to bottom cannot send a message before it has recorded it.
     """
 
     changes: list[Change] = []
-    """What to record."""
+    """The changes to commit."""
     sync: bool = False
-    """Whether it must be on the disk: a turn begins or ends here."""
+    """Whether the commit must reach the disk, because a turn begins or ends here."""
     to_agent: list[bytes] = []
-    to_client: list[bytes] = []
+    """Lines for the agent."""
+    to_clients: dict[Peer, list[bytes]] = {}
+    """Lines for each client connection."""
     reports: list[UserReport] = []
     queries: list[PendingQuery] = []
-    """What must be answered at once; each answer leads to another step."""
+    """Queries to answer at once, in order. Each answer leads to another step."""
     wake_us: int | None = None
-    """When the relay wants to be called again, if nothing happens until then."""
+    """The time at which the engine wants a tick, if no other event comes before."""
 
-    def to(self, side: Side) -> list[bytes]:
-        """Return the lines that this side will get."""
-        return self.to_agent if side is Side.AGENT else self.to_client
+    def to(self, peer: Peer) -> list[bytes]:
+        """Return the list that collects the lines for a peer."""
+        return self.to_agent if peer == AGENT else self.to_clients.setdefault(peer, [])
 
 
 class AgentExit(Struct, frozen=True):
-    """How the agent ended, and the last it said on stderr."""
+    """How the agent's process ended, and the last lines of its stderr."""
 
     exit_code: int | None
     signal: str | None
-    last_words: tuple[str, ...]
+    stderr_tail: tuple[str, ...]
 
     def __str__(self) -> str:
         how = f"was killed by {self.signal}" if self.signal else f"exited with {self.exit_code}"
         return f"the agent {how}"
 
     def error(self, method: str) -> dict[str, Any]:
-        """Return the error that a request gets which it left open."""
+        """Return the JSON-RPC error for a request that the agent left unanswered."""
         return {
             "code": INTERNAL_ERROR,
             "message": f"{self} before it answered {method}",
@@ -68,10 +79,10 @@ class AgentExit(Struct, frozen=True):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What a program may want to know of it."""
+        """The error data for programs."""
         return {
             "agentEnded": True,
             "exitCode": self.exit_code,
             "signal": self.signal,
-            "stderr": list(self.last_words),
+            "stderr": list(self.stderr_tail),
         }

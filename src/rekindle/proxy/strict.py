@@ -1,7 +1,7 @@
-"""What `--strict` does not let pass: lines that the specification forbids.
+"""Strict mode: refuse lines that the specification forbids.
 
-Without it Rekindle is generous and forwards them; with it the author of a client or an
-agent learns at once what is wrong.
+Without it Rekindle forwards them. With it the author of a client or an agent learns at once which
+rule a line breaks.
 """
 
 from typing import Any
@@ -17,76 +17,77 @@ from rekindle.acp.jsonrpc import (
     error_response,
 )
 from rekindle.jsonvalue import as_object, decode, decode_object
-from rekindle.model import Side
-from rekindle.proxy.step import UserReport
+from rekindle.proxy.step import AGENT, Peer, UserReport
+
+_MAX_QUOTED_BYTES = 80
 
 
 class Violation(Struct, frozen=True):
-    """Why a line is not passed on: told to the user, and answered if it asked something."""
+    """A broken rule: a report for the user, and a response if the line needs one."""
 
-    complaint: UserReport
-    answer: bytes | None = None
+    report: UserReport
+    response: bytes | None = None
 
 
 class StrictMode:
-    """Judges lines against the specification. One instance per connection."""
+    """Checks the lines of one engine against the specification."""
 
     def __init__(self) -> None:
         self._is_initialized = False
         self._is_v1 = True
 
-    def objection(self, side: Side, line: bytes, message: Envelope | None) -> Violation | None:
-        """Return what is wrong with a line, or None."""
+    def violation(self, peer: Peer, line: bytes, envelope: Envelope | None) -> Violation | None:
+        """Return the rule that a line breaks, if any."""
         if not line.strip():
             return None
-        if side is Side.AGENT:
-            return _object_to_agent(line, message)
-        return _object_to_frame(line, message) or self._object_to_request(line, message)
+        if peer == AGENT:
+            return _check_agent(line, envelope)
+        return _check_frame(line, envelope) or self._check_request(line, envelope)
 
-    def _object_to_request(self, line: bytes, message: Envelope | None) -> Violation | None:
-        if message is None or not message.is_request:
+    def _check_request(self, line: bytes, envelope: Envelope | None) -> Violation | None:
+        if envelope is None or not envelope.is_request:
             return None
         params = as_object((decode_object(line) or {}).get("params"))
-        if message.method == methods.INITIALIZE:
+        if envelope.method == methods.INITIALIZE:
             self._is_initialized = True
             self._is_v1 = params.get("protocolVersion", 1) == 1
         elif not self._is_initialized:
-            what = f"{message.method} before initialize"
-            return _refusal(message, INVALID_REQUEST, what, {"method": message.method})
-        # From version 2 on they may be left out.
-        return _object_to_params(message, params) if self._is_v1 else None
+            what = f"{envelope.method} before initialize"
+            return _refuse(envelope, INVALID_REQUEST, what, {"method": envelope.method})
+        # Version 2 lets a client omit them.
+        return _check_params(envelope, params) if self._is_v1 else None
 
 
-def _object_to_frame(line: bytes, message: Envelope | None) -> Violation | None:
-    if message is None:
+def _check_frame(line: bytes, envelope: Envelope | None) -> Violation | None:
+    if envelope is None:
         if decode(line) is None:
-            return _refusal(None, PARSE_ERROR, "not JSON", None)
-        return _refusal(None, INVALID_REQUEST, "not one JSON-RPC message; ACP has no batches", None)
-    if message.method is UNSET and not message.is_response:
-        return _refusal(message, INVALID_REQUEST, "neither a request nor an answer", None)
+            return _refuse(None, PARSE_ERROR, "not JSON", None)
+        return _refuse(None, INVALID_REQUEST, "not one JSON-RPC message; ACP has no batches", None)
+    if envelope.method is UNSET and not envelope.is_response:
+        return _refuse(envelope, INVALID_REQUEST, "neither a request nor an answer", None)
     return None
 
 
-def _object_to_agent(line: bytes, message: Envelope | None) -> Violation | None:
-    if message is not None and (message.method is not UNSET or message.is_response):
+def _check_agent(line: bytes, envelope: Envelope | None) -> Violation | None:
+    if envelope is not None and (envelope.method is not UNSET or envelope.is_response):
         return None
-    start = line[:80].decode("utf-8", "replace")
+    quote = line[:_MAX_QUOTED_BYTES].decode("utf-8", "replace")
     what = "the agent wrote a line to stdout that is no ACP message"
-    return Violation(UserReport(what, repr(start)))
+    return Violation(UserReport(what, repr(quote)))
 
 
-def _object_to_params(message: Envelope, params: dict[str, Any]) -> Violation | None:
-    """Object to what is left out and must not be. What is wrong is refused without strictness."""
-    if message.method not in {methods.NEW, methods.LOAD}:
+def _check_params(envelope: Envelope, params: dict[str, Any]) -> Violation | None:
+    """Check for required fields. Wrong values are refused without strict mode too."""
+    if envelope.method not in {methods.NEW, methods.LOAD}:
         return None
     if isinstance(params.get("mcpServers"), list):
         return None
-    what = f"{message.method}: mcpServers must be an array"
-    return _refusal(message, INVALID_PARAMS, what, {"field": "mcpServers"})
+    what = f"{envelope.method}: mcpServers must be an array"
+    return _refuse(envelope, INVALID_PARAMS, what, {"field": "mcpServers"})
 
 
-def _refusal(message: Envelope | None, code: int, what: str, data: object) -> Violation:
+def _refuse(envelope: Envelope | None, code: int, what: str, data: object) -> Violation:
     request_id = Raw(b"null")
-    if message is not None and message.id is not UNSET:
-        request_id = message.id
+    if envelope is not None and envelope.id is not UNSET:
+        request_id = envelope.id
     return Violation(UserReport(f"refused: {what}"), error_response(request_id, code, what, data))

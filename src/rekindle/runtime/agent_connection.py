@@ -1,79 +1,87 @@
-"""One agent process, and what is between it and the runner."""
+"""One agent process, the writer to it, and the threads that read from it and wait for its end."""
 
 from collections.abc import Callable
 from threading import Thread
 
 from rekindle.errors import EndlessLine
-from rekindle.process.deadline import Patience
-from rekindle.runtime.agent_process import Agent
-from rekindle.runtime.transports.stdio import Sink, read_lines
+from rekindle.process.deadline import Deadline
+from rekindle.proxy.step import AgentExit
+from rekindle.runtime.agent_process import AgentProcess
+from rekindle.runtime.transports.stdio import PipeWriter, read_lines
 
-_PATIENCE_FOR_STDERR = 0.5
-_PATIENCE_FOR_LEFTOVERS = 1.0
-_TICK = 0.05
+_STDERR_TIMEOUT = 0.5
+_DRAIN_TIMEOUT = 1.0
+_POLL_SECONDS = 0.05
 
 
-class Link:
-    """A running agent, the sink to it, and the thread that reads from it."""
+class AgentConnection:
+    """The connection to one agent process. A restarted agent has a new one."""
 
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
-        self.sink = Sink(agent.stdin, lambda: None)
+    def __init__(self, process: AgentProcess) -> None:
+        self.process = process
+        self.writer = PipeWriter(process.stdin, lambda: None)
         self.status: tuple[int, str | None] = (0, None)
-        self.is_silent = False
-        """Whether the agent has closed its output, or is not listened to any more."""
+        """The exit code, and the name of the signal that killed the process."""
+        self.has_closed_output = False
+        """Whether nothing more is read from it: it closed its output, or broke a limit."""
         self.failure = ""
-        """Why it is not."""
-        self.is_over = False
-        """Whether it has ended, and all that it said was passed on."""
+        """The limit that it broke."""
+        self.has_exited = False
         self._reader: Thread | None = None
 
     def start(
-        self, receive: Callable[[bytes, bool], None], on_event: Callable[["Link"], None]
+        self,
+        receive: Callable[[bytes, bool], None],
+        on_event: Callable[["AgentConnection"], None],
     ) -> None:
-        """Begin to read. `on_event` is called when the agent falls silent, and when it ends."""
+        """Start to read. `on_event` is called when the agent closes its output or exits."""
 
         def read() -> None:
             try:
-                for lines, is_terminated in read_lines(self.agent.stdout):
+                for lines, is_terminated in read_lines(self.process.stdout):
                     receive(lines, is_terminated)
             except EndlessLine as error:
                 self.failure = str(error)
-            self.is_silent = True
+            self.has_closed_output = True
             on_event(self)
 
         def wait() -> None:
-            self.status = self.agent.wait()
-            self.is_over = True
+            self.status = self.process.wait()
+            self.has_exited = True
             on_event(self)
 
         self._reader = start_thread(read)
         start_thread(wait)
 
     def drain(self, is_client_slow: Callable[[], bool]) -> bool:
-        """Let the last pass that the agent has written; tell whether it left something running."""
+        """Read what the agent wrote before it exited; return whether it left processes behind."""
         reader = self._reader
-        patience = Patience(_PATIENCE_FOR_LEFTOVERS)
-        while reader is not None and reader.is_alive() and not patience.is_over:
-            reader.join(_TICK)
+        deadline = Deadline(_DRAIN_TIMEOUT)
+        while reader is not None and reader.is_alive() and not deadline.has_passed:
+            reader.join(_POLL_SECONDS)
             if is_client_slow():
-                # The client is slow, or busy. It still gets everything.
-                patience = Patience(_PATIENCE_FOR_LEFTOVERS)
-        was_left = self.agent.end(_PATIENCE_FOR_LEFTOVERS)
+                # The client reads slowly. It still receives everything.
+                deadline = Deadline(_DRAIN_TIMEOUT)
+        was_left = self.process.end(_DRAIN_TIMEOUT)
         if reader is not None:
-            reader.join(_TICK)
+            reader.join(_POLL_SECONDS)
         return was_left
 
     def close(self) -> None:
-        """Let go of pipes and threads, of all that are not in use: others may hold the far ends."""
-        if self.sink.close():
-            self.agent.close_stdin()
+        """Close the pipes that no thread uses. Other processes may hold their far ends."""
+        if self.writer.close():
+            self.process.close_stdin()
         if self._reader is not None and not self._reader.is_alive():
-            self.agent.close_outputs()
+            self.process.close_outputs()
 
-    def last_words(self) -> tuple[str, ...]:
-        """Return the last lines of the agent's stderr."""
-        return self.agent.last_words(_PATIENCE_FOR_STDERR)
+    def exit(self) -> AgentExit:
+        """Return how the process ended."""
+        code, signal_name = self.status
+        return AgentExit(
+            exit_code=None if signal_name else code,
+            signal=signal_name,
+            stderr_tail=self.process.stderr_tail(_STDERR_TIMEOUT),
+        )
 
 
 def start_thread(target: Callable[[], None]) -> Thread:

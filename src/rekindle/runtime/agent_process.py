@@ -1,4 +1,4 @@
-"""The agent as a child process. Imports little, because it is started before all else."""
+"""The agent as a child process. Imports little, because it is started before anything else."""
 
 import codecs
 import os
@@ -9,37 +9,37 @@ from collections.abc import Callable
 from typing import IO
 
 from rekindle.process import group
-from rekindle.process.orphan_guard import Guard
+from rekindle.process.orphan_guard import OrphanGuard
 from rekindle.runtime.log import STDERR, write_stderr
 
-_READ = 65536
-_LAST_LINES = 20
-_LONGEST_LINE = 500
+_READ_BYTES = 65536
+_TAIL_LINES = 20
+_MAX_TAIL_LINE_BYTES = 500
 
 
-class Agent:
-    """A running agent. Its stderr is passed on to ours, and its last lines are remembered.
+class AgentProcess:
+    """A running agent. Its stderr is forwarded to ours, and the last lines of it are kept.
 
-    `grace` is how many seconds it may take to end if we are killed.
+    `grace` is the number of seconds that it has to end by itself if Rekindle is killed.
     """
 
     def __init__(self, command: tuple[str, ...], *, grace: float) -> None:
         self.command = command
         self.grace = grace
-        self._guard = Guard(grace)
+        self._guard = OrphanGuard(grace)
         try:
             self._process = group.start(command)
         except BaseException:
             self._guard.dismiss()
             raise
         self._guard.watch(self.pid)
-        self._last_lines: deque[bytes] = deque(maxlen=_LAST_LINES)
-        self._stderr_pump = threading.Thread(target=self._pass_stderr_on, daemon=True)
+        self._tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        self._stderr_pump = threading.Thread(target=self._forward_stderr, daemon=True)
         self._stderr_pump.start()
 
     @property
     def pid(self) -> int:
-        """The process id, which is also its group's."""
+        """The process id, which is also the id of its group."""
         return self._process.pid
 
     @property
@@ -53,56 +53,56 @@ class Agent:
         return _pipe(self._process.stdout).fileno()
 
     def close_stdin(self) -> None:
-        """Tell the agent that nothing more will come."""
+        """Signal the end of input to the agent."""
         _pipe(self._process.stdin).close()
 
     def close_outputs(self) -> None:
-        """Let go of its pipes. Call when nobody reads its stdout any more."""
+        """Close its output pipes. Call it only when no thread reads its stdout any more."""
         _pipe(self._process.stdout).close()
         if not self._stderr_pump.is_alive():
             _pipe(self._process.stderr).close()
 
     def signal(self, number: int) -> None:
         """Send a signal to the agent and its children."""
-        group.send(self.pid, number)
+        group.send_signal(self.pid, number)
 
-    def end(self, patience: float) -> bool:
-        """End the agent and its children: ask first, then force. Tell whether any were left."""
-        was_left = group.end(self.pid, patience)
+    def end(self, timeout: float) -> bool:
+        """Terminate the agent and its children, then kill them; return whether any were left."""
+        was_left = group.terminate(self.pid, timeout)
         if self._process.returncode is None:
-            # It has moved to another group, where the signals did not reach it.
+            # It has moved to another group, which the signals did not reach.
             self._process.kill()
         self._guard.dismiss()
         return was_left
 
     def wait(self) -> tuple[int, str | None]:
-        """Wait for the end; return the exit code and the name of the signal that killed it."""
+        """Wait for the end; return the exit code, and the name of the signal that killed it."""
         return group.exit_status(self._process.wait())
 
-    def last_words(self, patience: float) -> tuple[str, ...]:
-        """Return the last lines of stderr, waiting a little for what is still on its way."""
-        self._stderr_pump.join(patience)
+    def stderr_tail(self, timeout: float) -> tuple[str, ...]:
+        """Return the last lines of stderr, after waiting a little for lines that still come."""
+        self._stderr_pump.join(timeout)
         return tuple(
-            line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
-            for line in self._last_lines.copy()
+            line[:_MAX_TAIL_LINE_BYTES].decode("utf-8", "replace").rstrip("\r")
+            for line in self._tail.copy()
         )
 
-    def _pass_stderr_on(self) -> None:
+    def _forward_stderr(self) -> None:
         stderr = _pipe(self._process.stderr)
-        shown = _cleaned() if os.isatty(STDERR) else None
-        begun = b""
-        while data := stderr.read(_READ):
-            write_stderr(data if shown is None else shown(data))
-            *whole, begun = (begun + data).split(b"\n")
-            self._last_lines.extend(line for line in whole if line.strip())
-            begun = begun[:_READ]
-        if begun.strip():
-            self._last_lines.append(begun)
+        sanitize = _sanitizer() if os.isatty(STDERR) else None
+        partial = b""
+        while data := stderr.read(_READ_BYTES):
+            write_stderr(data if sanitize is None else sanitize(data))
+            *lines, partial = (partial + data).split(b"\n")
+            self._tail.extend(line for line in lines if line.strip())
+            partial = partial[:_READ_BYTES]
+        if partial.strip():
+            self._tail.append(partial)
 
 
-def _cleaned() -> Callable[[bytes], bytes]:
-    """Return what makes of bytes, as they come, what a terminal shows and does not obey."""
-    from rekindle.text.sanitize import clean  # noqa: PLC0415 - editors read pipes
+def _sanitizer() -> Callable[[bytes], bytes]:
+    """Return an incremental decoder that strips control sequences, for a terminal."""
+    from rekindle.text.sanitize import clean  # noqa: PLC0415 - editors read pipes, not terminals
 
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     return lambda data: clean(decode(data)).encode()

@@ -47,7 +47,7 @@ class Log:
                 # A log on a full disk, or closed already, must not stop a conversation.
                 return
 
-    def tell(self, text: str, *, quote: str = "") -> None:
+    def report(self, text: str, *, quote: str = "") -> None:
         """Tell the user, and the log; what was said in the conversation only to the user."""
         self.note(text)
         # Stderr may be a terminal, which must not obey what anybody says, nor a file's name.

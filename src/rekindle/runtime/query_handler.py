@@ -1,4 +1,4 @@
-"""The answers to what the core asks of the store and of the machine."""
+"""Answer the queries of flows from the store and the machine."""
 
 import os
 from collections.abc import Callable
@@ -23,8 +23,8 @@ from rekindle.store.base import Store
 from rekindle.transcript.reducer import fold
 
 
-class Answers:
-    """Answers questions for one connection."""
+class QueryHandler:
+    """Answers the queries of one engine."""
 
     def __init__(
         self, recorder: Recorder, holder: LeaseHolder, start_agent: Callable[[], str | None]
@@ -33,64 +33,64 @@ class Answers:
         self._holder = holder
         self._start_agent = start_agent
 
-    def to(self, question: Query) -> object:
-        """Return the answer, or a Failure."""
-        match question:
+    def answer(self, query: Query) -> object:
+        """Return the answer to a query, or QueryFailed."""
+        match query:
             case SameFolder():
-                return os.path.realpath(question.one) == os.path.realpath(question.other)
+                return os.path.realpath(query.one) == os.path.realpath(query.other)
             case StartAgent():
                 return self._start_agent()
             case AcquireLease():
-                return self._claim(question)
+                return self._acquire_lease(query)
             case LookupIds() | ReleaseLease() | EraseSession():
-                return self._as_far_as_possible(question)
+                return self._answer_if_possible(query)
             case GetSession() | ListSessions() | LoadTranscript():
                 try:
-                    return self._recorder.ask(lambda store: _look_up(store, question))
+                    return self._recorder.ask(lambda store: _read(store, query))
                 except StoreError as error:
                     return QueryFailed(f"the record cannot be read: {error}")
 
-    def _as_far_as_possible(self, question: LookupIds | ReleaseLease | EraseSession) -> object:
-        """Return the answer, or what is harmless: without a store a conversation still goes on."""
+    def _answer_if_possible(self, query: LookupIds | ReleaseLease | EraseSession) -> object:
+        """Return the answer, or a harmless one if the store fails: the conversation continues."""
         try:
-            return self._recorder.ask(lambda store: self._do(store, question))
+            return self._recorder.ask(lambda store: self._apply(store, query))
         except StoreError:
-            return set[str]() if isinstance(question, LookupIds) else None
+            return set[str]() if isinstance(query, LookupIds) else None
 
-    def _do(self, store: Store, question: LookupIds | ReleaseLease | EraseSession) -> object:
-        match question:
+    def _apply(self, store: Store, query: LookupIds | ReleaseLease | EraseSession) -> object:
+        match query:
             case LookupIds():
-                return store.bound(question.session_ids)
+                return store.bound(query.session_ids)
             case ReleaseLease():
-                return store.release(self._holder, question.session_id)
+                return store.release(self._holder, query.session_id)
             case EraseSession():
-                return store.erase(question.session_id)
+                return store.erase(query.session_id)
 
-    def _claim(self, claim: AcquireLease) -> LeaseResult:
-        """Return what came of a claim. Where the store fails, nobody speaks against it."""
+    def _acquire_lease(self, query: AcquireLease) -> LeaseResult:
+        """Return the result of acquiring a lease. A failing store does not refuse it."""
         other: LeaseHolder | None = None
         try:
-            # Asked before every prompt, and mostly ours already: reading is cheaper than writing.
-            other = self._recorder.ask(lambda store: store.holder(claim.session_id))
+            # Every prompt asks, and mostly the lease is ours already. Reading is cheaper.
+            other = self._recorder.ask(lambda store: store.holder(query.session_id))
             if other == self._holder:
                 return LeaseResult()
             return self._recorder.ask(
                 lambda store: store.claim(
-                    claim.session_id, self._holder, takeover=claim.may_take_over
+                    query.session_id, self._holder, takeover=query.may_take_over
                 )
             )
         except StoreError:
-            return LeaseResult(holder=None if claim.may_take_over else other)
+            return LeaseResult(holder=None if query.may_take_over else other)
 
 
-def _look_up(store: Store, question: GetSession | ListSessions | LoadTranscript) -> object:
-    match question:
+def _read(store: Store, query: GetSession | ListSessions | LoadTranscript) -> object:
+    match query:
         case GetSession():
-            return _session_or_none(store, question.session_id)
+            return _session_or_none(store, query.session_id)
         case ListSessions():
-            return store.sessions(question.page)
+            return store.sessions(query.page)
         case LoadTranscript():
-            return fold(store.read(question.session_id))
+            return fold(store.read(query.session_id))
 
 
 def _session_or_none(store: Store, session_id: str) -> Session | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreError, StoreUnavailable
 from rekindle.model import Change
-from rekindle.process.deadline import Patience
+from rekindle.process.deadline import Deadline
 from rekindle.runtime.log import Log
 from rekindle.runtime.write_buffer import Backlog
 from rekindle.store.base import Store
@@ -100,7 +100,7 @@ class Recorder:
             raise StoreUnavailable(f"the store does not work {when}")
         return self._store
 
-    def tidy(self, now_us: int) -> bool:
+    def purge_deleted(self, now_us: int) -> bool:
         """Remove for good some of what was deleted long ago; tell whether that was all.
 
         Some, because the conversation waits meanwhile, and there may be very many.
@@ -125,15 +125,15 @@ class Recorder:
             lost = self._backlog.write_to(self._open(), _PATIENCE_OF_A_RETRY)
             self._is_failing = False
             self._pause = _FIRST_PAUSE
-            self._log.tell(f"recording again{lost}")
+            self._log.report(f"recording again{lost}")
 
         if not self._try(rewrite):
             self._backlog.move_to_file()
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""
-        patience = Patience(_PATIENCE_AT_THE_END)
-        self._wait_for_what_is_saved(patience)
+        deadline = Deadline(_PATIENCE_AT_THE_END)
+        self._wait_for_what_is_saved(deadline)
         store = self._store
         if store is not None and not self._is_failing:
             # Its file may have been removed since the last turn: then this is the last chance.
@@ -142,16 +142,16 @@ class Recorder:
             self.catch_up()
         if self._is_failing and self._salvaging is not None:
             # The damage was met only now.
-            self._wait_for_what_is_saved(patience)
+            self._wait_for_what_is_saved(deadline)
             self.catch_up()
         self._backlog.leave()
         if self._store is not None:
             self._let_go_of(self._store)
             self._store = None
 
-    def _wait_for_what_is_saved(self, patience: Patience) -> None:
+    def _wait_for_what_is_saved(self, deadline: Deadline) -> None:
         if self._salvaging is not None:
-            self._salvaging.join(patience.left)
+            self._salvaging.join(deadline.remaining)
 
     def _open(self) -> Store:
         # A store that failed is opened anew: its file may have been replaced or repaired. Until
@@ -191,7 +191,7 @@ class Recorder:
             self._log.note(f"still not recording: {error}")
         else:
             self._is_failing = True
-            self._log.tell(f"not recording: {error}. The conversation goes on")
+            self._log.report(f"not recording: {error}. The conversation goes on")
         self._retry_at = time.monotonic() + self._pause
         if isinstance(error, StoreDamaged):
             self._begin_to_salvage()
@@ -208,12 +208,12 @@ class Recorder:
         except StoreError as error:
             self._log.note(f"what can be read of the damaged store is not saved: {error}")
         except Exception as error:  # noqa: BLE001 - as above
-            self._log.tell("a fault in Rekindle, please report it", quote=repr(error))
+            self._log.report("a fault in Rekindle, please report it", quote=repr(error))
         else:
             if told is not None:
                 self._salvages += 1
                 self._retry_at = 0.0
-                self._log.tell(told)
+                self._log.report(told)
 
     def _is_due(self) -> bool:
         """Tell whether it is time to try the store again."""

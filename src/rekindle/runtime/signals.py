@@ -1,29 +1,30 @@
-"""The signals that are passed on to the agent. POSIX only."""
+"""The signals that Rekindle forwards to the agent. POSIX only."""
 
 import signal
 from collections.abc import Callable
 
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Those that ask for an end. SIGINT may mean less than that to an agent."""
+"""The signals that ask for the end. SIGINT may mean less than that to an agent."""
 
 
 class Signals:
-    """Notes the signals that come, and hands them on once there is somebody to take them.
+    """Collects signals until a handler is set, then passes each one to it.
 
-    Made before the agent is started, so that none can end us and leave it behind.
+    Create it before the agent is started, so that no signal can end Rekindle and leave the agent
+    behind.
     """
 
     def __init__(self) -> None:
-        self._noted: list[int] = []
-        self._take: Callable[[int], None] = self._noted.append
-        for number in PASSED_ON:
-            # Whoever started us with a signal ignored (nohup) wants it so.
+        self._collected: list[int] = []
+        self._handle: Callable[[int], None] = self._collected.append
+        for number in FORWARDED:
+            # A caller that ignores a signal, as nohup does, wants it to be ignored here too.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, _: self._take(number))
+                signal.signal(number, lambda number, _: self._handle(number))
 
-    def give_to(self, take: Callable[[int], None]) -> None:
-        """Have `take` called with each signal's number: those noted, and those to come."""
-        self._take = take
-        while self._noted:
-            take(self._noted.pop(0))
+    def set_handler(self, handle: Callable[[int], None]) -> None:
+        """Call `handle` with the number of each signal: those collected, and those to come."""
+        self._handle = handle
+        while self._collected:
+            handle(self._collected.pop(0))

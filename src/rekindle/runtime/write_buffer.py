@@ -79,7 +79,7 @@ class Backlog:
         """Record everything; say what had to be let go. Raises StoreError: then nothing is."""
         token = self._file.token if self._file else os.urandom(16).hex()
         for why in store.take_pending(token, self._all(), patience=patience):
-            self._log.tell("one entry cannot be recorded", quote=why)
+            self._log.report("one entry cannot be recorded", quote=why)
         self._log.note(f"caught up with {self._count} changes")
         try:
             self._remove_file()
@@ -111,7 +111,7 @@ class Backlog:
             self._leave_file(file)
         lost = sum(map(_entries_in, self._in_memory))
         if lost:
-            self._log.tell(f"{lost} entries could not be recorded and are lost")
+            self._log.report(f"{lost} entries could not be recorded and are lost")
 
     def _leave_file(self, file: "Pending") -> None:
         if file.is_empty:
@@ -121,7 +121,7 @@ class Backlog:
         file.leave()
         if waits := file.entries:
             what = "1 entry waits" if waits == 1 else f"{waits} entries wait"
-            self._log.tell(f"{what} in {file.path}, to be recorded when the store works again")
+            self._log.report(f"{what} in {file.path}, to be recorded when the store works again")
 
     def _all(self) -> Iterator[Change]:
         if self._file is not None:
@@ -140,7 +140,7 @@ class Backlog:
             if self._file is None:
                 return False
             for why in self._file.add(changes):
-                self._log.tell("one entry cannot be recorded", quote=why)
+                self._log.report("one entry cannot be recorded", quote=why)
         except (OSError, StoreError) as error:
             self._log.note(f"what waits is only in memory: {error}")
             return False

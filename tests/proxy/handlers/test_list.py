@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from playbook import Playbook
+from playbook import CLIENT, Playbook
 from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side
 from rekindle.proxy.handlers.list import PAGE_SIZE
+from rekindle.proxy.step import AGENT
 from rekindle.text.times import iso
 
 Json = dict[str, Any]
@@ -26,13 +27,13 @@ def write(book: Playbook, session_id: str, at_us: int) -> None:
 def ask(book: Playbook, params: Json, theirs: list[Json] | None = None) -> Json:
     """Return the answer to `session/list`, where the agent lists `theirs`."""
     request = {"id": 1, "method": "session/list", "params": params}
-    book.receive(Side.CLIENT, [json.dumps(request)])
+    book.receive(CLIENT, [json.dumps(request)])
     while book.out[-1].startswith("*"):
         book.out.pop()
     if book.out[-1].startswith("<a "):
         asked = json.loads(book.out[-1][3:])
         answer = {"id": asked["id"], "result": {"sessions": theirs}}
-        book.receive(Side.AGENT, [json.dumps(answer)])
+        book.receive(AGENT, [json.dumps(answer)])
     return json.loads(book.out[-1][3:])["result"]
 
 
@@ -74,11 +75,11 @@ def test_pages_hold_each_session_once_whatever_is_written_between_them(
 def test_an_agent_that_never_comes_to_an_end_is_not_heard_to_it() -> None:
     book = Playbook()
     book.do_agent("Fake list load")
-    book.receive(Side.CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
+    book.receive(CLIENT, ['{"id":1,"method":"session/list","params":{}}'])
     for number in range(1, 21):
         sessions = [{"sessionId": f"s{number}", "cwd": "/p"}]
         result = {"sessions": sessions, "nextCursor": str(number)}
-        book.receive(Side.AGENT, [json.dumps({"id": f"rekindle-{number}", "result": result})])
+        book.receive(AGENT, [json.dumps({"id": f"rekindle-{number}", "result": result})])
     assert len(json.loads(book.out[-1][3:])["result"]["sessions"]) == 20
 
 

@@ -175,7 +175,7 @@ def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -
 WRITER = """
 import sys
 from pathlib import Path
-from rekindle.model import Claimed, Holder, Kind, Side, EntryBatch
+from rekindle.model import EntryBatch, Kind, LeaseHolder, LeaseResult, Side
 from rekindle.store.sqlite.store import SqliteStore
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteStore(path) as store:
@@ -241,11 +241,11 @@ def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path)
 HOLDER = """
 import sys
 from pathlib import Path
-from rekindle.model import Claimed, Holder, Opened
+from rekindle.model import LeaseHolder, LeaseResult, Opened
 from rekindle.store.sqlite.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 store.write([Opened(session_id="s", at_us=1)])
-print(store.claim("s", Holder(token="theirs", pid=7, host="there")), flush=True)
+print(store.claim("s", LeaseHolder(token="theirs", pid=7, host="there")), flush=True)
 sys.stdin.read()
 """
 
@@ -257,7 +257,7 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     )
     assert process.stdout
     assert process.stdin
-    assert process.stdout.readline() == b"Claimed(holder=None, was_anothers=False)\n"
+    assert process.stdout.readline() == b"LeaseResult(holder=None, was_held_by_another=False)\n"
     ours = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
         theirs = store.claim("s", ours).holder

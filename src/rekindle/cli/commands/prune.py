@@ -110,7 +110,7 @@ def _find(store: Store, arguments: argparse.Namespace) -> _Found:
         last = (kept.updated_us, kept.id)
         chosen = replace(chosen, before=min(last, chosen.before or last))
     found = _Found()
-    candidates = list(every(store, replace(chosen, with_strays=True)))
+    candidates = list(every(store, replace(chosen, with_unopened=True)))
     shown("looking", _look_at(store, candidates, found))
     return found
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rekindle.cli.arguments import budget, seconds
 from rekindle.errors import UsageError
-from rekindle.runtime.agent_process import Agent
+from rekindle.runtime.agent_process import AgentProcess
 from rekindle.runtime.log import Log
 from rekindle.runtime.signals import Signals
 from rekindle.store.address import (
@@ -74,7 +74,7 @@ def main(arguments: argparse.Namespace) -> int:
     asked_path = asked_for(arguments.store)
     signals = Signals()
     with Log(arguments.log) as log:
-        agent = Agent(command, grace=arguments.grace)
+        agent = AgentProcess(command, grace=arguments.grace)
         try:
             log.note(f"started agent {agent.pid}: {command[0]}")
             # Heavy imports only from here on: the agent's own start hides them.
@@ -82,14 +82,14 @@ def main(arguments: argparse.Namespace) -> int:
             from rekindle.model import LeaseHolder
             from rekindle.proxy.connection_state import EngineSettings
             from rekindle.proxy.engine import Engine
-            from rekindle.runtime.driver import Runner
             from rekindle.runtime.recorder import Recorder
+            from rekindle.runtime.stdio_proxy import StdioProxy
             from rekindle.text.redact.commands import mask_command
 
             path = asked_path or usual_path()
             log.note(f"recording in {path}")
             recorder = Recorder(
-                lambda: open_store(path, tell=log.tell),
+                lambda: open_store(path, tell=log.report),
                 log,
                 lambda: salvage_store(path),
                 lambda: open_pending(path),
@@ -105,8 +105,8 @@ def main(arguments: argparse.Namespace) -> int:
             )
             token = os.urandom(16).hex()
             holder = LeaseHolder(token=token, pid=os.getpid(), host=os.uname().nodename)
-            runner = Runner(agent, Engine(settings), recorder, log, holder=holder)
-            return runner.run(signals, grace=arguments.grace)
+            proxy = StdioProxy(agent, Engine(settings), recorder, log, holder=holder)
+            return proxy.run(signals, grace=arguments.grace)
         except BaseException:
             agent.end(_GRACE)
             raise

@@ -1,4 +1,4 @@
-"""A session that only the agent has: heard from it and recorded, so that afterwards it is ours."""
+"""Adopt a session that only the agent has: have it replayed, and record the replay."""
 
 from typing import Any
 
@@ -15,84 +15,83 @@ from rekindle.proxy.flow import (
     Refusal,
     SubFlow,
 )
-from rekindle.proxy.handlers.lease import claim
 from rekindle.proxy.handlers.restore import (
-    PATIENCE_US,
-    names_another,
-    pass_on_what_only_the_user_can_solve,
-    settle,
+    RESTORE_TIMEOUT_US,
+    acquire_lease,
+    names_another_session,
+    refuse_if_login_required,
+    wait_for_replay,
 )
-from rekindle.proxy.live_session import LiveSession, ReplayStats, UpdatePolicy
+from rekindle.proxy.live_session import LiveSession, UpdatePolicy
 from rekindle.proxy.translation import setup_for_agent
 from rekindle.proxy.validation import refusal_of, unknown_session
 
-_PATIENCE_FOR_LIST_US = 2_000_000
+_LIST_TIMEOUT_US = 2_000_000
 
 
 def adopt(conn: ConnectionState, method: str, session_id: str, setup: dict[str, Any]) -> SubFlow:
-    """Open a session that only the agent has; return its answer. Raises Refusal."""
+    """Open a session that only the agent has; return the agent's reply. Raises Refusal."""
     known: set[str] = yield LookupIds((session_id,))
-    own = conn.agent.own
-    # A load tells us the history, even if the client does not want to hear it.
-    means = methods.LOAD if own.offers(methods.LOAD) else methods.RESUME
-    if not own.offers(means):
+    capabilities = conn.agent.capabilities
+    # A load replays the history, even if the client did not ask for it.
+    means = methods.LOAD if capabilities.offers(methods.LOAD) else methods.RESUME
+    if not capabilities.offers(means):
         raise unknown_session(session_id)
     if known:
-        # What there is of it was not told to its end, or is a sub-agent's: no history.
-        yield from claim(conn, session_id, may_take_over=conn.settings.may_take_over)
+        # The record is incomplete, or a sub-agent's. It is no history to build on.
+        yield from acquire_lease(conn, session_id, may_take_over=conn.settings.may_take_over)
         yield EraseSession(session_id)
     yield RecordChanges([Opened(session_id=session_id, at_us=conn.at_us)])
-    yield from claim(conn, session_id)
-    live = conn.sessions.bind(session_id, session_id)
+    yield from acquire_lease(conn, session_id)
+    live = conn.bind(session_id, session_id)
     live.setup = setup
-    live.told = ReplayStats()
-    live.hearing = UpdatePolicy.FORWARD if method == methods.LOAD else UpdatePolicy.RECORD_ONLY
-    live.is_restoring = True
+    is_load = method == methods.LOAD
+    live.updates.expect_replay(UpdatePolicy.FORWARD if is_load else UpdatePolicy.RECORD_ONLY)
+    live.memory.advance("adopt")
     try:
-        return (yield from _heard(conn, live, means))
+        reply: AgentReply = yield from _open_at_agent(conn, live, means)
     except Refusal:
-        conn.sessions.drop(session_id)
+        conn.drop(session_id)
         yield EraseSession(session_id)
         raise
     finally:
-        live.is_restoring = False
+        live.memory.advance("adopted")
+    return reply
 
 
-def _heard(conn: ConnectionState, live: LiveSession, means: str) -> SubFlow:
-    """Have the agent open the session; return its answer, once it has told of it."""
+def _open_at_agent(conn: ConnectionState, live: LiveSession, means: str) -> SubFlow:
+    """Have the agent open the session; return its reply after its replay has come."""
     params = {"sessionId": live.id, **setup_for_agent(conn, means, live.setup)}
-    tells_all = means == methods.LOAD
-    reply: AgentReply
-    if conn.agent.own.protocol > 1:
-        tells_all = True
-        reply = yield CallAgent(means, {**params, "replayFrom": {"type": "start"}}, PATIENCE_US)
-    else:
-        reply = yield CallAgent(means, params, PATIENCE_US)
-    pass_on_what_only_the_user_can_solve(reply)
+    replays = means == methods.LOAD
+    if conn.agent.capabilities.protocol > 1:
+        replays = True
+        params["replayFrom"] = {"type": "start"}
+    reply: AgentReply = yield CallAgent(means, params, RESTORE_TIMEOUT_US)
+    refuse_if_login_required(reply)
     if not conn.agent.is_running:
         raise refusal_of(reply, "open the session")
-    if not reply.is_success or names_another(reply, live.id):
-        # Agents have many ways to say that they do not know a session.
+    if not reply.is_success or names_another_session(reply, live.id):
+        # Agents have many ways to report an unknown session.
         raise unknown_session(live.id, "" if reply.is_success else _reason(reply))
-    if tells_all:
-        has_told: bool = yield from settle(live, 0)
-        if not has_told and not (yield from _is_listed(conn, live)):
+    if replays:
+        has_replayed: bool = yield from wait_for_replay(live, 0)
+        if not has_replayed and not (yield from _is_listed(conn, live)):
             raise unknown_session(live.id)
     return reply
 
 
 def _reason(reply: AgentReply) -> str:
-    """Return why the agent says that it cannot, as far as it does."""
+    """Return the reason that the agent gives for its error."""
     refusal = refusal_of(reply, "open it")
     details = as_str(as_object(refusal.data).get("details")) or as_str(refusal.data)
     return f"{refusal.message}: {details}" if details else refusal.message
 
 
 def _is_listed(conn: ConnectionState, live: LiveSession) -> SubFlow:
-    """Tell whether the agent itself says that it has the session: one without a word yet."""
-    if not conn.agent.own.offers(methods.LIST):
+    """Return whether the agent lists the session. An empty one has nothing to replay."""
+    if not conn.agent.capabilities.offers(methods.LIST):
         return False
     params = {"cwd": live.setup["cwd"]}
-    reply: AgentReply = yield CallAgent(methods.LIST, params, _PATIENCE_FOR_LIST_US)
+    reply: AgentReply = yield CallAgent(methods.LIST, params, _LIST_TIMEOUT_US)
     listed = as_array(as_object(reply.result).get("sessions"))
     return any(as_object(info).get("sessionId") == live.id for info in listed)

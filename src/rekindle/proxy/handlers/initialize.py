@@ -1,12 +1,14 @@
-"""`initialize`: which version each side speaks, and what the client is told that it can do.
+"""`initialize`: agree on protocol versions, and advertise the whole session lifecycle.
 
-The agent is asked for the version that the client asks for, because nothing is better than not to
-translate. What it then speaks is known by the body of its answer: the number proves nothing.
+The agent is asked for the client's version first, because no translation is the best translation.
+The version that it uses is read from the body of its response: its version number alone proves
+nothing.
 """
 
 from typing import Any
 
 from rekindle.acp import methods
+from rekindle.acp.capabilities import read_capabilities
 from rekindle.acp.jsonrpc import INVALID_REQUEST, UNSUPPORTED_VERSION
 from rekindle.acp.translate.initialize import (
     request_to_v1,
@@ -17,42 +19,56 @@ from rekindle.acp.translate.initialize import (
 from rekindle.jsonvalue import as_object, decode_object, encode
 from rekindle.proxy.advertising import advertise_v1, advertise_v2
 from rekindle.proxy.connection_state import ConnectionState
-from rekindle.proxy.flow import AgentReply, CallAgent, Flow, ForwardRequest, Refusal, SubFlow
-from rekindle.proxy.handlers.agent_start import awake, identify, may_take_another
-from rekindle.proxy.validation import invalid, our_meta, refusal_of
+from rekindle.proxy.flow import (
+    AgentReply,
+    CallAgent,
+    ClientRequest,
+    Flow,
+    ForwardRequest,
+    Refusal,
+    SubFlow,
+)
+from rekindle.proxy.handlers.agent_start import ensure_agent, may_accept_other_version
+from rekindle.proxy.validation import invalid, refusal_of, rekindle_meta
 
 SUPPORTED = (1, 2)
 
 
-def initialize(conn: ConnectionState, params: dict[str, Any], line: bytes) -> Flow:
-    """Answer `initialize` in the client's version, whatever the agent speaks."""
-    version = _asked_for(params)
-    is_agreed = conn.agent.is_initialized and conn.agent.is_running
-    is_another = is_agreed or version != conn.client_protocol
-    if is_another and (conn.openings or conn.sessions.are_there):
-        # What is open was begun in the versions that were agreed on, or taken for granted.
+def initialize(conn: ConnectionState, request: ClientRequest) -> Flow:
+    """Answer `initialize` in the client's version, whatever version the agent uses."""
+    params = request.params
+    version = _requested_version(params)
+    is_agreed = conn.agent.was_ready and conn.agent.is_running
+    is_change = is_agreed or version != conn.client.protocol
+    if is_change and (conn.unnamed_sessions or conn.sessions):
+        # The open sessions depend on the versions that were agreed on before.
         raise Refusal(INVALID_REQUEST, "initialize: this connection has sessions open already")
-    conn.client_protocol = version
+    _note_client(conn, params, version)
+    yield from ensure_agent(conn)
+    conn.agent.advance("initialize")
+    try:
+        reply: AgentReply = yield from _initialize_agent(conn, request)
+        result = as_object(reply.result)
+        if not reply.is_success or (not result and reply.result != {}):
+            if reply.line:
+                return reply.line
+            raise refusal_of(reply, "initialize")
+        conn.agent.initialize_succeeded(read_capabilities(result))
+    finally:
+        conn.agent.initialize_failed()
+    return _advertise(conn, result)
+
+
+def _note_client(conn: ConnectionState, params: dict[str, Any], version: int) -> None:
+    client = conn.client
+    client.protocol = version
     session = as_object(as_object(params.get("clientCapabilities")).get("session"))
     options = as_object(session.get("configOptions"))
-    conn.client_takes_booleans = options.get("boolean") is not None
-    conn.client_wants_seq = our_meta(as_object(params.get("capabilities"))).get("seq") is True
-    yield from awake(conn)
-    conn.agent.is_initializing = True
-    try:
-        reply: AgentReply = yield from _greeted(conn, params, line)
-    finally:
-        conn.agent.is_initializing = False
-    result = as_object(reply.result)
-    if not reply.is_success or (not result and reply.result != {}):
-        if reply.line:
-            return reply.line
-        raise refusal_of(reply, "initialize")
-    identify(conn, result)
-    return _answer(conn, result)
+    client.takes_booleans = options.get("boolean") is not None
+    client.wants_seq = rekindle_meta(as_object(params.get("capabilities"))).get("seq") is True
 
 
-def _asked_for(params: dict[str, Any]) -> int:
+def _requested_version(params: dict[str, Any]) -> int:
     version = params.get("protocolVersion", 1)
     if not isinstance(version, int) or isinstance(version, bool):
         raise invalid(methods.INITIALIZE, "protocolVersion", version, "must be a whole number")
@@ -62,27 +78,28 @@ def _asked_for(params: dict[str, Any]) -> int:
     return min(version, max(SUPPORTED))
 
 
-def _greeted(conn: ConnectionState, params: dict[str, Any], line: bytes) -> SubFlow:
-    """Greet the agent in the client's version, and if it does not take that, in the other."""
-    asked = {**params, "protocolVersion": conn.client_protocol}
+def _initialize_agent(conn: ConnectionState, request: ClientRequest) -> SubFlow:
+    """Forward `initialize` in the client's version; if the agent refuses it, try the other."""
+    params, line, agent = request.params, request.line, conn.agent
+    asked = {**params, "protocolVersion": conn.client.protocol}
     if "protocolVersion" in params and asked != params:
         line = encode({**(decode_object(line) or {}), "params": asked})
-    other = request_to_v1(params) if conn.client_protocol > 1 else request_to_v2(params)
-    conn.agent.greetings = [params, other]
+    other = request_to_v1(params) if conn.client.protocol > 1 else request_to_v2(params)
+    agent.initialize_params = [params, other]
     reply: AgentReply = yield ForwardRequest(methods.INITIALIZE, line)
-    if reply.is_success or not may_take_another(conn.agent, asked, reply):
+    if reply.is_success or not may_accept_other_version(agent, asked, reply):
         return reply
-    again: AgentReply = yield CallAgent(methods.INITIALIZE, other)
-    if again.is_success:
-        conn.agent.greetings = [other, params]
-        return again
+    second: AgentReply = yield CallAgent(methods.INITIALIZE, other)
+    if second.is_success:
+        agent.initialize_params = [other, params]
+        return second
     return reply
 
 
-def _answer(conn: ConnectionState, result: dict[str, Any]) -> dict[str, Any]:
-    own, version = conn.agent.own, conn.settings.version
-    if conn.client_protocol == 1:
-        answer = result if own.protocol == 1 else response_to_v1(result)
-        return advertise_v1({**answer, "protocolVersion": 1}, own, version)
-    answer = result if own.protocol > 1 else response_to_v2(result)
-    return advertise_v2({**answer, "protocolVersion": 2}, own, version)
+def _advertise(conn: ConnectionState, result: dict[str, Any]) -> dict[str, Any]:
+    capabilities, version = conn.agent.capabilities, conn.settings.version
+    if conn.client.protocol == 1:
+        answer = result if capabilities.protocol == 1 else response_to_v1(result)
+        return advertise_v1({**answer, "protocolVersion": 1}, capabilities, version)
+    answer = result if capabilities.protocol > 1 else response_to_v2(result)
+    return advertise_v2({**answer, "protocolVersion": 2}, capabilities, version)

@@ -1,8 +1,8 @@
-"""`session/list`: what we have recorded, and what the agent has besides, each session once.
+"""`session/list`: the recorded sessions, and those that only the agent has, each once.
 
-Pages follow the key (last used, id), the latest first, so that no session comes twice or is
-missed when others are written between two pages. The agent's list is asked for in bounded
-time; one that is slow or fails does not fail ours.
+Pages follow the key (last use, id), newest first. So no session is repeated or skipped when others
+are written between two pages. The agent's own list has a time limit; an agent that is slow or
+fails does not fail the request.
 """
 
 import base64
@@ -15,17 +15,26 @@ from rekindle.acp import methods
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, encode
 from rekindle.model import Page, Session
 from rekindle.proxy.connection_state import ConnectionState
-from rekindle.proxy.flow import AgentReply, CallAgent, Flow, ListSessions, LookupIds, SubFlow
+from rekindle.proxy.flow import (
+    AgentReply,
+    CallAgent,
+    ClientRequest,
+    Flow,
+    ListSessions,
+    LookupIds,
+    SubFlow,
+)
 from rekindle.proxy.handlers.restore import can_restore_natively
-from rekindle.proxy.validation import check_folder, invalid, tidy
+from rekindle.proxy.journal import normalize_folder
+from rekindle.proxy.validation import check_folder, invalid
 from rekindle.text.times import in_us, iso, read_iso
 
 PAGE_SIZE = 50
 
-_PATIENCE_US = 2_000_000
-_MOST_PAGES_OF_THE_AGENT = 20
+_AGENT_TIMEOUT_US = 2_000_000
+_MAX_AGENT_PAGES = 20
 
-_MARKS_OF_SUB_AGENTS = (
+_SUB_AGENT_FIELDS = (
     "parentSessionId",
     "parentId",
     "parentID",
@@ -34,35 +43,37 @@ _MARKS_OF_SUB_AGENTS = (
     "subagent",
 )
 
-Key = tuple[int, str]
+PageKey = tuple[int, str]
+"""The position of a session in the list: the time of its last use, and its id."""
 
 
-class Listed(Struct, frozen=True):
-    """One session of the list, and its place in it."""
+class ListedSession(Struct, frozen=True):
+    """One session of the list."""
 
-    key: Key
+    key: PageKey
     info: dict[str, Any]
 
 
-def list_sessions(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
+def list_sessions(conn: ConnectionState, request: ClientRequest) -> Flow:
     """Answer `session/list`."""
-    cwd = _folder(params)
-    before = _position(params.get("cursor"))
-    ours: list[Session] = yield ListSessions(Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1))
-    listed = [describe(session, conn) for session in ours]
-    if conn.agent.is_running and conn.agent.own.offers(methods.LIST):
-        theirs: list[Listed] = yield from _of_agent(conn, cwd)
-        listed += [item for item in theirs if before is None or item.key < before]
+    cwd = _folder(request.params)
+    before = _position(request.params.get("cursor"))
+    page = Page(cwd=cwd, before=before, limit=PAGE_SIZE + 1)
+    recorded: list[Session] = yield ListSessions(page)
+    listed = [describe(session, conn) for session in recorded]
+    if conn.agent.is_running and conn.agent.capabilities.offers(methods.LIST):
+        others: list[ListedSession] = yield from _list_of_agent(conn, cwd)
+        listed += [item for item in others if before is None or item.key < before]
     listed.sort(key=lambda item: item.key, reverse=True)
-    page = listed[:PAGE_SIZE]
-    result: dict[str, Any] = {"sessions": [item.info for item in page]}
+    shown = listed[:PAGE_SIZE]
+    result: dict[str, Any] = {"sessions": [item.info for item in shown]}
     if len(listed) > PAGE_SIZE:
-        result["nextCursor"] = write_cursor(page[-1].key)
+        result["nextCursor"] = write_cursor(shown[-1].key)
     return result
 
 
-def describe(session: Session, conn: ConnectionState) -> Listed:
-    """Describe a session of ours as `SessionInfo`."""
+def describe(session: Session, conn: ConnectionState) -> ListedSession:
+    """Describe a recorded session as `SessionInfo`."""
     meta = {
         "agent": session.agent.name or session.agent.program,
         "messageCount": session.messages,
@@ -80,15 +91,18 @@ def describe(session: Session, conn: ConnectionState) -> Listed:
     }
     if session.directories:
         info["additionalDirectories"] = list(session.directories)
-    return Listed((session.updated_us, session.id), info)
+    return ListedSession((session.updated_us, session.id), info)
 
 
-def write_cursor(key: Key) -> str:
-    """Write a place in the list as a cursor."""
+# -- cursors --------------------------------------------------------------------------------------
+
+
+def write_cursor(key: PageKey) -> str:
+    """Encode a position in the list as a cursor."""
     return base64.urlsafe_b64encode(encode(key)).decode("ascii")
 
 
-def _position(cursor: object) -> Key | None:
+def _position(cursor: object) -> PageKey | None:
     if cursor is None:
         return None
     try:
@@ -105,20 +119,23 @@ def _folder(params: dict[str, Any]) -> str | None:
     if cwd is None:
         return None
     check_folder(methods.LIST, "cwd", cwd)
-    return tidy(str(cwd))
+    return normalize_folder(str(cwd))
 
 
-def _of_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
-    """Return what the agent lists and we do not have, as far as it tells in time."""
-    until_us = conn.at_us + _PATIENCE_US
-    found: dict[str, Listed] = {}
+# -- the agent's own list -------------------------------------------------------------------------
+
+
+def _list_of_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
+    """Return the sessions that the agent lists in time and the record does not have."""
+    until_us = conn.at_us + _AGENT_TIMEOUT_US
+    found: dict[str, ListedSession] = {}
     params: dict[str, Any] = {} if cwd is None else {"cwd": cwd}
-    for _ in range(_MOST_PAGES_OF_THE_AGENT):
+    for _ in range(_MAX_AGENT_PAGES):
         reply: AgentReply = yield CallAgent(methods.LIST, params, until_us - conn.at_us)
         result = as_object(reply.result)
         for info in map(as_object, as_array(result.get("sessions"))):
-            item = _listed(info)
-            if item is not None and cwd in {None, tidy(str(info["cwd"]))}:
+            item = _listed_by_agent(info)
+            if item is not None and cwd in {None, normalize_folder(str(info["cwd"]))}:
                 found.setdefault(item.key[1], item)
         cursor = as_str(result.get("nextCursor"))
         is_last = cursor is None or cursor == params.get("cursor")
@@ -129,19 +146,19 @@ def _of_agent(conn: ConnectionState, cwd: str | None) -> SubFlow:
     return [item for session_id, item in found.items() if session_id not in known]
 
 
-def _listed(info: dict[str, Any]) -> Listed | None:
+def _listed_by_agent(info: dict[str, Any]) -> ListedSession | None:
     session_id, cwd = as_str(info.get("sessionId")), as_str(info.get("cwd"))
-    if session_id is None or cwd is None or _is_of_sub_agent(info):
+    if session_id is None or cwd is None or _is_sub_agents(info):
         return None
-    told_at = read_iso(as_str(info.get("updatedAt")))
-    at_us = in_us(told_at) if told_at else 0
-    told = {**info, "updatedAt": iso(at_us)} if at_us else info
+    updated_at = read_iso(as_str(info.get("updatedAt")))
+    at_us = in_us(updated_at) if updated_at else 0
+    shown = {**info, "updatedAt": iso(at_us)} if at_us else info
     meta = {**as_object(info.get("_meta")), "rekindle": {"isRecorded": False}}
-    return Listed((at_us, session_id), {**told, "_meta": meta})
+    return ListedSession((at_us, session_id), {**shown, "_meta": meta})
 
 
-def _is_of_sub_agent(info: dict[str, Any]) -> bool:
-    """Tell whether an agent marks a session as one of its own making. There is no standard way."""
+def _is_sub_agents(info: dict[str, Any]) -> bool:
+    """Return whether the agent marks a session as a sub-agent's. There is no standard field."""
     meta = as_object(info.get("_meta"))
     places = [info, meta, *map(as_object, meta.values())]
-    return any(place.get(mark) for place in places for mark in _MARKS_OF_SUB_AGENTS)
+    return any(place.get(name) for place in places for name in _SUB_AGENT_FIELDS)

@@ -1,6 +1,6 @@
-"""`session/new`, `load` and `resume`: what a client must be able to rely on.
+"""`session/new`, `session/load` and `session/resume`.
 
-A session of ours is told from our record, whatever the agent has to say of it.
+A recorded session is always replayed from the record, whatever the agent itself replays.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
     AcquireLease,
     AgentReply,
+    ClientRequest,
     Flow,
     FlushHeld,
     ForwardRequest,
@@ -27,14 +28,10 @@ from rekindle.proxy.flow import (
     SubFlow,
 )
 from rekindle.proxy.handlers.adopt import adopt
-from rekindle.proxy.handlers.agent_start import awake
+from rekindle.proxy.handlers.agent_start import ensure_agent
 from rekindle.proxy.handlers.cursor import refusing_bad_cursors
-from rekindle.proxy.handlers.lease import claim
-from rekindle.proxy.handlers.restore import (
-    Restored,
-    restore,
-)
-from rekindle.proxy.opening_entries import ready_entry, ready_line, written_opening
+from rekindle.proxy.handlers.restore import Restored, acquire_lease, restore
+from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
 from rekindle.proxy.translation import opening_for_client, setup_for_agent
 from rekindle.proxy.validation import (
     deleted_session,
@@ -48,15 +45,19 @@ from rekindle.transcript.replay_cursor import check_cursor, select_turns
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
+Json = dict[str, Any]
 
-def new(conn: ConnectionState, params: dict[str, Any], line: bytes) -> Flow:
-    """Have the agent make a session, and see to it that its id is like no other."""
-    setup = read_setup(methods.NEW, params)
-    yield from awake(conn)
-    told = setup_for_agent(conn, methods.NEW, setup)
-    if told != params:
-        line = encode({**(decode_object(line) or {}), "params": told})
-    with conn.naming():
+# -- the methods ------------------------------------------------------------------------------
+
+
+def new(conn: ConnectionState, request: ClientRequest) -> Flow:
+    """Have the agent create a session, and give it an id that no other session has."""
+    setup = read_setup(methods.NEW, request.params)
+    yield from ensure_agent(conn)
+    params, line = setup_for_agent(conn, methods.NEW, setup), request.line
+    if params != request.params:
+        line = encode({**(decode_object(line) or {}), "params": params})
+    with conn.naming_session():
         reply: AgentReply = yield ForwardRequest(methods.NEW, line)
         result = as_object(reply.result)
         agent_id = as_str(result.get("sessionId"))
@@ -64,70 +65,59 @@ def new(conn: ConnectionState, params: dict[str, Any], line: bytes) -> Flow:
             if reply.line:
                 return reply.line
             raise refusal_of(reply, "make a session")
-        session_id: str = yield from unique_id(conn, agent_id)
-        live = conn.sessions.bind(session_id, agent_id)
+        session_id: str = yield from unique_session_id(conn, agent_id)
+        live = conn.bind(session_id, agent_id)
     live.setup = setup
     named = {**result, "sessionId": session_id}
-    yield RecordChanges(written_opening(conn, live, methods.NEW, ready_line(named)))
+    yield RecordChanges(opening_changes(conn, live, methods.NEW, recorded_response(named)))
     yield AcquireLease(session_id)
     if session_id == agent_id and not conn.is_translating:
         return reply.line
     return opening_for_client(conn, live, named)
 
 
-def is_at_work(conn: ConnectionState, session_id: str) -> bool:
-    """Tell whether a turn is running in a session."""
-    live = conn.sessions.get(session_id)
-    is_working = live is not None and (live.is_working or live.open_prompt is not None)
-    return is_working or conn.requests.is_open(methods.PROMPT, session_id)
-
-
-def unique_id(conn: ConnectionState, agent_id: str) -> SubFlow:
-    """Return what the client calls a session: as the agent does, if no other is called so.
-
-    Some agents number their sessions anew in each process.
-    """
-    known: set[str] = yield LookupIds((agent_id,))
-    return agent_id if agent_id not in known else f"{agent_id}-{conn.at_us:x}"
-
-
-def load(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
-    """Restore a session, and tell the client all that was said in it."""
-    session, result, transcript = yield from _open(conn, methods.LOAD, params)
+def load(conn: ConnectionState, request: ClientRequest) -> Flow:
+    """Restore a session and replay it whole, then respond."""
+    session, result, transcript = yield from _open(conn, methods.LOAD, request.params)
     if session is not None:
-        is_running = is_at_work(conn, session.id)
         updates = replay_v1(
             transcript,
             transcript.take_turns(),
             title=session.title,
-            is_running=is_running,
-            with_booleans=conn.client_takes_booleans or not conn.is_translating,
+            is_running=conn.has_turn(session.id),
+            with_booleans=conn.client.takes_booleans or not conn.is_translating,
         )
         yield SendToClient(update_line(session.id, update) for update in updates)
-    return _for_client(conn, params, result)
+    return _for_client(conn, request, result)
 
 
-def resume_v2(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
-    """Restore a session; tell the client of it from where it asks to, and what it is doing."""
+def resume(conn: ConnectionState, request: ClientRequest) -> Flow:
+    """Restore a session without a replay, for a version 1 client."""
+    _, result, _ = yield from _open(conn, methods.RESUME, request.params)
+    return _for_client(conn, request, result)
+
+
+def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
+    """Restore a session for a version 2 client: replay from its cursor, send its state, respond."""
+    params = request.params
     cursor = params.get("replayFrom")
     if cursor is not None:
         with refusing_bad_cursors():
             check_cursor(cursor)
-    was_open = conn.sessions.open(as_str(params.get("sessionId"))) is not None
+    was_open = conn.sessions.get_open(as_str(params.get("sessionId"))) is not None
     session, result, transcript = yield from _open(conn, methods.RESUME, params)
     session_id = str(params["sessionId"])
     if session is None:
         transcript = yield LoadTranscript(session_id)
         session = yield GetSession(session_id)
-    is_running = is_at_work(conn, session_id)
+    is_running = conn.has_turn(session_id)
     if cursor is not None:
         try:
             with refusing_bad_cursors():
                 turns = select_turns(cursor, transcript)
         except Refusal:
             if not was_open:
-                conn.sessions.drop(session_id)
-                yield ReleaseLease(session_id)
+                yield from _let_go(conn, session_id)
             raise
         title = session.title if session is not None else None
         updates = replay_v2(turns, transcript, title=title, is_running=is_running)
@@ -135,59 +125,52 @@ def resume_v2(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
     yield FlushHeld(session_id)
     state = {"sessionUpdate": "state_update", "state": _state(conn, session_id)}
     yield SendToClient([update_line(session_id, state)])
-    ours = {**result["_meta"]["rekindle"], "seq": transcript.last_seq + 1}
-    meta = {**result["_meta"], "rekindle": ours}
-    return {**_for_client(conn, params, result), "_meta": meta}
+    meta = result["_meta"]
+    ours = {**meta["rekindle"], "seq": transcript.last_seq + 1}
+    return {**_for_client(conn, request, result), "_meta": {**meta, "rekindle": ours}}
 
 
-def _state(conn: ConnectionState, session_id: str) -> str:
-    if conn.requests.is_asked(session_id):
-        return "requires_action"
-    return "running" if is_at_work(conn, session_id) else "idle"
+# -- opening ----------------------------------------------------------------------------------
 
 
-def _for_client(
-    conn: ConnectionState, params: dict[str, Any], result: dict[str, Any]
-) -> dict[str, Any]:
-    live = conn.sessions.get(as_str(params.get("sessionId")))
-    return result if live is None else opening_for_client(conn, live, result)
+def _open(conn: ConnectionState, method: str, params: Json) -> SubFlow:
+    """Open a session; return it, the result for the client, and the transcript.
 
-
-def resume(conn: ConnectionState, params: dict[str, Any], _: bytes) -> Flow:
-    """Restore a session, and tell the client nothing of it."""
-    _, result, _ = yield from _open(conn, methods.RESUME, params)
-    return _for_client(conn, params, result)
-
-
-def _open(conn: ConnectionState, method: str, params: dict[str, Any]) -> SubFlow:
-    """Open a session; return it if we had it, the answer, and what was said in it."""
+    The session is None if the record did not have it: then it was adopted from the agent.
+    """
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)
-    yield from awake(conn)
-    session: Session | None = yield from _entitled(conn, method, session_id, setup)
+    yield from ensure_agent(conn)
+    session: Session | None = yield from _usable_session(conn, method, session_id, setup)
     if session is None:
         reply: AgentReply = yield from adopt(conn, method, session_id, setup)
-        result = opened(as_object(reply.result), Restored.NATIVE, Transcript())
-        live = conn.sessions.bind(session_id, session_id)
-        yield RecordChanges(written_opening(conn, live, method, ready_line(result)))
+        result = opening_result(as_object(reply.result), Restored.NATIVE, Transcript())
+        live = conn.bind(session_id, session_id)
+        yield RecordChanges(opening_changes(conn, live, method, recorded_response(result)))
         return None, result, Transcript()
-    was_open = conn.sessions.open(session_id) is not None
+    was_open = conn.sessions.get_open(session_id) is not None
     try:
-        how, answer, transcript = yield from _restored(conn, session, setup)
+        how, answer, transcript = yield from _restore_or_reuse(conn, session, setup)
     except Refusal:
         if not was_open:
-            conn.sessions.drop(session_id)
-            yield ReleaseLease(session_id)
+            yield from _let_go(conn, session_id)
         raise
-    result = opened(answer, how, transcript)
-    yield from _noted(conn, method, session_id, result, transcript)
+    result = opening_result(answer, how, transcript)
+    yield from _record_opening(conn, method, session_id, result, transcript)
     return session, result, transcript
 
 
-def _entitled(
-    conn: ConnectionState, method: str, session_id: str, setup: dict[str, Any]
-) -> SubFlow:
-    """Return the session, if we have it, once nothing speaks against opening it."""
+def _let_go(conn: ConnectionState, session_id: str) -> SubFlow:
+    """Forget a session that could not be opened, and release its lease."""
+    conn.drop(session_id)
+    yield ReleaseLease(session_id)
+
+
+def _usable_session(conn: ConnectionState, method: str, session_id: str, setup: Json) -> SubFlow:
+    """Return the recorded session, with its lease held; None if the record does not have it.
+
+    Raises Refusal if it cannot be opened.
+    """
     session: Session | None = yield GetSession(session_id)
     if session is None:
         return None
@@ -197,23 +180,57 @@ def _entitled(
     if session.cwd is None:
         return None
     yield from check_same_folder(method, session, setup)
-    yield from claim(conn, session_id, may_take_over=conn.settings.may_take_over)
+    yield from acquire_lease(conn, session_id, may_take_over=conn.settings.may_take_over)
     return session
 
 
+def _restore_or_reuse(conn: ConnectionState, session: Session, setup: Json) -> SubFlow:
+    """Restore a session unless it is live; return how, the agent's result and the transcript."""
+    # Agents find their sessions by the folder as it was spelled when they were created.
+    setup = {**setup, "cwd": session.cwd}
+    live = conn.sessions.get(session.id)
+    if live is not None and not live.memory.is_missing:
+        live.setup, live.is_closed = setup, False
+        return Restored.LIVE, {}, (yield LoadTranscript(session.id))
+    return (yield from restore(conn, session, setup))
+
+
+def _record_opening(
+    conn: ConnectionState, method: str, session_id: str, result: Json, transcript: Transcript
+) -> SubFlow:
+    """Record the opening of a session, also in the transcript that is replayed next."""
+    line = recorded_response(result)
+    transcript.add(response_entry(line, conn.at_us))
+    live = conn.sessions.get(session_id)
+    if live is not None and result["_meta"]["rekindle"]["restored"] != Restored.LIVE:
+        yield RecordChanges(opening_changes(conn, live, method, line))
+
+
+def unique_session_id(conn: ConnectionState, agent_id: str) -> SubFlow:
+    """Return the agent's id of a new session, with a suffix if the record has that id already.
+
+    Some agents number their sessions from one in each process.
+    """
+    known: set[str] = yield LookupIds((agent_id,))
+    return agent_id if agent_id not in known else f"{agent_id}-{conn.at_us:x}"
+
+
+# -- checks -----------------------------------------------------------------------------------
+
+
 def check_has_folder(session: Session) -> None:
-    """Raise Refusal if a session was imported without its folder: no agent knows such a one."""
+    """Refuse a session that was imported without its folder: no agent knows it."""
     if session.cwd is None and session.is_imported:
-        why = (
+        reason = (
             f"it is that of a sub-agent; `rekindle show {session.id}` shows it"
             if session.parent_id is not None
             else f"nobody knows its folder; `rekindle relocate {session.id} DIR` says which it is"
         )
-        raise unknown_session(session.id, why)
+        raise unknown_session(session.id, reason)
 
 
-def check_same_folder(method: str, session: Session, setup: dict[str, Any]) -> SubFlow:
-    """Raise Refusal unless a session belongs to the folder that was named, however spelled."""
+def check_same_folder(method: str, session: Session, setup: Json) -> SubFlow:
+    """Refuse a session that belongs to another folder than the request names."""
     is_same: bool = yield SameFolder(str(session.cwd), setup["cwd"])
     if not is_same:
         raise Refusal(
@@ -224,42 +241,30 @@ def check_same_folder(method: str, session: Session, setup: dict[str, Any]) -> S
         )
 
 
-def _restored(conn: ConnectionState, session: Session, setup: dict[str, Any]) -> SubFlow:
-    """Restore a session; return how, the agent's answer, and the transcript."""
-    # Agents find their sessions by the folder, as it was spelled when they were made.
-    setup = {**setup, "cwd": session.cwd}
-    live = conn.sessions.get(session.id)
-    if live is not None and not live.needs_restore:
-        live.setup, live.is_closed = setup, False
-        return Restored.LIVE, {}, (yield LoadTranscript(session.id))
-    return (yield from restore(conn, session, setup))
+# -- results ----------------------------------------------------------------------------------
 
 
-def _noted(
-    conn: ConnectionState,
-    method: str,
-    session_id: str,
-    result: dict[str, Any],
-    transcript: Transcript,
-) -> SubFlow:
-    """Record what the client is answered; the transcript then knows it too."""
-    ready = ready_line(result)
-    transcript.add(ready_entry(ready, conn.at_us))
-    live = conn.sessions.get(session_id)
-    if live is not None and result["_meta"]["rekindle"]["restored"] != Restored.LIVE:
-        yield RecordChanges(written_opening(conn, live, method, ready))
-
-
-def opened(answer: dict[str, Any], how: Restored, transcript: Transcript) -> dict[str, Any]:
-    """Return the answer to a load, resume or fork: the agent's words, else those on record."""
-    known: dict[str, Any] = dict(transcript.offered)
+def opening_result(answer: Json, how: Restored, transcript: Transcript) -> Json:
+    """Return the result of a load, resume or fork: the agent's fields, completed by the record."""
+    known: Json = dict(transcript.offered)
     mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
     if mode is not None and "modes" in known:
         known["modes"] = {**known["modes"], "currentModeId": mode}
     options = as_object(transcript.state.get("config_option_update")).get("configOptions")
     if as_array(options):
         known["configOptions"] = options
-    told = {k: v for k, v in answer.items() if k not in {"sessionId", "_meta"} and v is not None}
-    result = {**known, **told}
+    hidden = {"sessionId", "_meta"}
+    given = {k: v for k, v in answer.items() if k not in hidden and v is not None}
     meta = {**as_object(answer.get("_meta")), "rekindle": {"restored": how.value}}
-    return {**result, "_meta": meta}
+    return {**known, **given, "_meta": meta}
+
+
+def _for_client(conn: ConnectionState, request: ClientRequest, result: Json) -> Json:
+    live = conn.sessions.get(as_str(request.params.get("sessionId")))
+    return result if live is None else opening_for_client(conn, live, result)
+
+
+def _state(conn: ConnectionState, session_id: str) -> str:
+    if conn.requests.is_user_asked(session_id):
+        return "requires_action"
+    return "running" if conn.has_turn(session_id) else "idle"

@@ -1,21 +1,21 @@
-"""What a request that uses a session needs first: an agent, and one that remembers."""
+"""`session/prompt`: make sure that an agent knows the session, then forward the prompt."""
 
 from typing import Any
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import (
     INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
     Envelope,
     error_response,
     read_envelope,
     update_line,
 )
 from rekindle.acp.translate.config import mode_option
-from rekindle.jsonvalue import as_array, as_object, as_str, decode_object, encode
-from rekindle.model import Kind, Opened, Session, Side
+from rekindle.jsonvalue import as_array, as_object, as_str, encode
+from rekindle.model import Kind, Opened, Session
 from rekindle.proxy.connection_state import ConnectionState
 from rekindle.proxy.flow import (
+    ClientRequest,
     Flow,
     ForwardToAgent,
     GetSession,
@@ -26,196 +26,194 @@ from rekindle.proxy.flow import (
     SendToClient,
     SubFlow,
 )
-from rekindle.proxy.handlers.agent_start import awake
-from rekindle.proxy.handlers.lease import claim
-from rekindle.proxy.handlers.restore import restore
-from rekindle.proxy.live_session import LiveSession
-from rekindle.proxy.opening_entries import entry
-from rekindle.proxy.translation import to_v2, update_for_client
+from rekindle.proxy.handlers.agent_start import ensure_agent
+from rekindle.proxy.handlers.restore import acquire_lease, restore
+from rekindle.proxy.journal import agent_entry, prompt_blocks
+from rekindle.proxy.live_session import LiveSession, SuffixedIds
+from rekindle.proxy.outbox import RUNNING
+from rekindle.proxy.translation import translator_to_v2, update_for_client
 from rekindle.proxy.validation import deleted_session, invalid, unknown_session
 from rekindle.transcript.handover import as_block, handover_text
 from rekindle.transcript.reducer import Transcript, suffix_of
 from rekindle.transcript.replay_v1 import handover_notice
 from rekindle.transcript.titles import title_from_prompt
 
+Json = dict[str, Any]
 
-def prompt(conn: ConnectionState, session_id: str, params: dict[str, Any], line: bytes) -> Flow:
-    """Let a prompt go to an agent that remembers, or that is told now."""
-    live = _open(conn, session_id)
-    yield from claim(conn, session_id)
-    session = yield from _with_an_agent(conn, live, line)
-    # Not sooner: an agent that was started again may speak another version than before.
-    is_ours_to_answer = conn.client_protocol > 1 and conn.is_translating
-    if is_ours_to_answer:
-        _check_blocks(params.get("prompt"))
-    preface: dict[str, Any] | None = None
-    is_handover = live.needs_handover
+
+def prompt(conn: ConnectionState, request: ClientRequest) -> Flow:
+    """Forward a prompt to an agent that knows the session, or that receives the history with it."""
+    session_id, line = str(request.session_id), request.line
+    live = open_session(conn, session_id)
+    yield from acquire_lease(conn, session_id)
+    session = yield from _prepare_agent(conn, live, line)
+    # Only now: a restarted agent may use another version than before.
+    is_answered_here = conn.client.protocol > 1 and conn.is_translating
+    if is_answered_here:
+        _check_blocks(request.params.get("prompt"))
+    blocks = as_array(request.params.get("prompt"))
+    is_handover = live.handover.is_history_due
+    preface: Json | None = None
     if is_handover:
-        transcript: Transcript = yield LoadTranscript(session_id)
-        words = handover_text(transcript, conn.settings.handover_budget)
-        preface = as_block(words)
-        live.taken_ids, live.suffix = transcript.ids, suffix_of(conn.at_us)
-        # On record before it is sent: if all is killed now, this is where the record was told.
-        yield RecordChanges([_bound(conn, live)])
-    elif live.reminder and not live.is_reminding and not _is_command(params):
-        preface = as_block(live.reminder)
-        live.is_reminding = True
-    live.prompted = as_array(params.get("prompt"))
-    live.awaiting += conn.agent.own.protocol > 1
-    answer: dict[str, Any] | None = None
-    if is_ours_to_answer:
-        answer = yield from _inserted(conn, live, line, preface)
+        preface = yield from _begin_handover(conn, live)
+    elif live.handover.is_reminder_due and not _is_slash_command(blocks):
+        preface = as_block(live.handover.reminder)
+    is_v2_agent = conn.agent.capabilities.protocol > 1
+    live.turn.prompt_sent(blocks, is_acknowledged_later=is_v2_agent)
+    result: Json | None = None
+    if is_answered_here:
+        result = yield from _forward_for_v2_client(conn, live, line, preface)
     else:
         yield ForwardToAgent(line, preface)
-    live.needs_handover, live.is_handing_over = False, is_handover
     if is_handover:
         notice = update_line(session_id, handover_notice(conn.at_us))
-        if conn.client_protocol > 1 and conn.agent.own.protocol > 1:
-            live.notice = notice
+        if conn.client.protocol > 1 and is_v2_agent:
+            # The client shows it after the prompt, which the agent has yet to echo.
+            live.handover.notice = notice
         else:
             yield SendToClient([notice])
-    _retitle(live, session, as_array(params.get("prompt")))
-    return answer
+    _note_title(live, session, blocks)
+    return result
 
 
-def _with_an_agent(conn: ConnectionState, live: LiveSession, line: bytes) -> SubFlow:
-    """Return the session as it is recorded, once there is an agent that remembers it."""
+def open_session(conn: ConnectionState, session_id: str) -> LiveSession:
+    """Return a session that the client has opened. Raises Refusal."""
+    live = conn.sessions.get_open(session_id)
+    if live is None:
+        raise unknown_session(session_id, "it is not open here; load or resume it first")
+    return live
+
+
+# -- the agent ----------------------------------------------------------------------------------
+
+
+def _prepare_agent(conn: ConnectionState, live: LiveSession, line: bytes) -> SubFlow:
+    """Return the recorded session, after an agent runs that knows it.
+
+    A prompt that cannot be sent because the agent has exited is recorded with its error, as if
+    the agent had exited a moment later. So no prompt is lost.
+    """
     try:
-        yield from awake(conn)
-        return (yield from _remembered(conn, live))
+        yield from ensure_agent(conn)
+        return (yield from restore_if_missing(conn, live))
     except Refusal as refusal:
         if "agentEnded" in as_object(refusal.data):
-            # As if it had died a moment later: what was asked is not to be lost.
             request_id = (read_envelope(line) or Envelope()).id or None
             answer = error_response(request_id, refusal.code, refusal.message, refusal.data)
             yield RecordUndelivered(live.id, line, answer)
         raise
 
 
-def _is_command(params: dict[str, Any]) -> bool:
-    """Tell whether a prompt is a slash command: agents know it by how it begins."""
-    first = next(iter(as_array(params.get("prompt"))), None)
-    return (as_str(as_object(first).get("text")) or "").startswith("/")
+def restore_if_missing(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    """Return the recorded session, after the agent knows it. Raises Refusal.
+
+    Without a working store a session can continue, but it cannot be restored: then the result is
+    None, or the refusal of the store.
+    """
+    try:
+        session: Session | None = yield GetSession(live.id)
+    except Refusal:
+        if live.memory.is_missing:
+            raise
+        return None
+    if session is not None and session.deleted_us is not None:
+        conn.drop(live.id)
+        raise deleted_session(live.id)
+    if live.memory.is_missing:
+        if session is None:
+            raise unknown_session(live.id)
+        _, answer, transcript = yield from restore(conn, session, live.setup)
+        yield from _send_changed_settings(conn, live, answer, transcript)
+    return session
+
+
+def _send_changed_settings(
+    conn: ConnectionState, live: LiveSession, answer: Json, transcript: Transcript
+) -> SubFlow:
+    """Send the client the settings that a restored agent did not accept.
+
+    Raises Refusal if its mode has changed: the user may have chosen one with fewer rights.
+    """
+    before = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    option = mode_option(answer.get("configOptions"))
+    mode = as_object(answer.get("modes")).get("currentModeId")
+    mode = mode or as_object(option).get("currentValue")
+    has_other_mode = before is not None and mode is not None and mode != before
+    updates: list[Json] = []
+    if has_other_mode and "modes" in answer:
+        updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+    recorded = as_object(transcript.state.get("config_option_update")).get("configOptions")
+    options = answer.get("configOptions")
+    if isinstance(options, list) and options != recorded:
+        updates.append({"sessionUpdate": "config_option_update", "configOptions": options})
+    sent = updates
+    if conn.is_translating:
+        sent = [it for update in updates for it in update_for_client(conn, live, update).updates]
+    lines = [update_line(live.id, update) for update in updates]
+    yield RecordChanges([agent_entry(conn, live.id, Kind.UPDATE, line) for line in lines])
+    yield SendToClient([update_line(live.id, update) for update in sent])
+    if has_other_mode:
+        raise Refusal(
+            INTERNAL_ERROR,
+            f"the agent had to be started again, and is in mode {mode} instead of {before}: choose "
+            "a mode, or send the prompt again to go on like this",
+            {"sessionId": live.id, "modeId": mode},
+        )
+
+
+# -- the prompt -----------------------------------------------------------------------------------
+
+
+def _begin_handover(conn: ConnectionState, live: LiveSession) -> SubFlow:
+    """Return the block that carries the history.
+
+    The binding is recorded before the prompt is sent: if everything is killed now, the record
+    shows that this is where the agent received the history.
+    """
+    transcript: Transcript = yield LoadTranscript(live.id)
+    text = handover_text(transcript, conn.settings.handover_budget)
+    live.suffixed = SuffixedIds(transcript.ids, suffix_of(conn.at_us))
+    bound = Opened(
+        session_id=live.id,
+        at_us=conn.at_us,
+        agent_session_id=live.agent_id,
+        agent=conn.agent.identity,
+    )
+    yield RecordChanges([bound])
+    return as_block(text)
+
+
+def _forward_for_v2_client(
+    conn: ConnectionState, live: LiveSession, line: bytes, preface: Json | None
+) -> SubFlow:
+    """Forward a version 2 client's prompt to a version 1 agent; return the acknowledgement."""
+    message_id = translator_to_v2(conn, live).begin_turn()
+    result = {"messageId": message_id}
+    yield ForwardToAgent(line, preface, is_answered=True)
+    answer = encode({"jsonrpc": "2.0", "result": result})
+    yield RecordChanges([agent_entry(conn, live.id, Kind.ANSWER, answer, protocol=2)])
+    blocks = prompt_blocks(line)
+    message = {"sessionUpdate": "user_message", "messageId": message_id, "content": blocks}
+    yield SendToClient([update_line(live.id, update) for update in (message, RUNNING)])
+    return result
 
 
 def _check_blocks(blocks: object) -> None:
-    """Raise Refusal unless it can be a prompt: once it is taken, no agent can refuse it."""
+    """Refuse a prompt without valid blocks: after the acknowledgement no agent can refuse it."""
     parts = as_array(blocks)
     is_array = parts or blocks == []
     if not is_array or not all(as_str(as_object(part).get("type")) for part in parts):
         raise invalid(methods.PROMPT, "prompt", blocks, "must be an array of content blocks")
 
 
-def _inserted(
-    conn: ConnectionState, live: LiveSession, line: bytes, preface: dict[str, Any] | None
-) -> SubFlow:
-    """Let a version 1 agent have a prompt, and tell a version 2 client that it has it."""
-    message_id = to_v2(conn, live).begin_turn()
-    answer = {"messageId": message_id}
-    yield ForwardToAgent(line, preface, is_ours=True)
-    named = encode({"jsonrpc": "2.0", "result": answer})
-    yield RecordChanges([entry(conn, live.id, Side.AGENT, Kind.ANSWER, named, protocol=2)])
-    blocks = as_array(as_object((decode_object(line) or {}).get("params")).get("prompt"))
-    said = {"sessionUpdate": "user_message", "messageId": message_id, "content": blocks}
-    running = {"sessionUpdate": "state_update", "state": "running"}
-    yield SendToClient([update_line(live.id, update) for update in (said, running)])
-    return answer
+def _is_slash_command(blocks: list[Any]) -> bool:
+    """Return whether a prompt is a slash command, which agents recognise by its first character."""
+    first = next(iter(blocks), None)
+    return (as_str(as_object(first).get("text")) or "").startswith("/")
 
 
-def _bound(conn: ConnectionState, live: LiveSession) -> Opened:
-    """Return what says that the agent knows the session from now on: it is being told."""
-    agent = conn.agent.identity
-    return Opened(session_id=live.id, at_us=conn.at_us, agent_session_id=live.agent_id, agent=agent)
-
-
-def use(conn: ConnectionState, session_id: str, line: bytes) -> Flow:
-    """Let any other request go to an agent that knows the session."""
-    live = _open(conn, session_id)
-    yield from awake(conn)
-    yield from _remembered(conn, live)
-    yield ForwardToAgent(line)
-    return None
-
-
-def refuse(method: str) -> Flow:
-    """Refuse a method that the client's version does not have."""
-    raise Refusal(METHOD_NOT_FOUND, f"there is no method {method} here", {"method": method})
-    yield  # a flow is a generator
-
-
-def forward(conn: ConnectionState, line: bytes) -> Flow:
-    """Let a request that has to do with no session go to an agent."""
-    yield from awake(conn)
-    yield ForwardToAgent(line)
-    return None
-
-
-def _open(conn: ConnectionState, session_id: str) -> LiveSession:
-    live = conn.sessions.open(session_id)
-    if live is None:
-        raise unknown_session(session_id, "it is not open here; load or resume it first")
-    return live
-
-
-def _remembered(conn: ConnectionState, live: LiveSession) -> SubFlow:
-    """Return the session as it is recorded, once the agent remembers it."""
-    try:
-        session: Session | None = yield GetSession(live.id)
-    except Refusal:
-        # Without the store a session can go on, but not come back.
-        if live.needs_restore:
-            raise
-        return None
-    if session is not None and session.deleted_us is not None:
-        conn.sessions.drop(live.id)
-        raise deleted_session(live.id)
-    if live.needs_restore:
-        if session is None:
-            raise unknown_session(live.id)
-        _, answer, transcript = yield from restore(conn, session, live.setup)
-        yield from _tell_what_changed(conn, live, answer, transcript)
-    return session
-
-
-def _tell_what_changed(
-    conn: ConnectionState, live: LiveSession, answer: dict[str, Any], transcript: Transcript
-) -> SubFlow:
-    """Tell the client what an agent that came back did not let itself be set to.
-
-    Raises Refusal if it is in another mode: the user may have chosen one with fewer rights.
-    """
-    was = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
-    option = mode_option(answer.get("configOptions"))
-    mode = as_object(answer.get("modes")).get("currentModeId") or as_object(option).get(
-        "currentValue"
-    )
-    is_in_another_mode = was is not None and mode is not None and mode != was
-    updates: list[dict[str, Any]] = []
-    if is_in_another_mode and "modes" in answer:
-        updates.append({"sessionUpdate": "current_mode_update", "currentModeId": mode})
-    had = as_object(transcript.state.get("config_option_update")).get("configOptions")
-    options = answer.get("configOptions")
-    if isinstance(options, list) and options != had:
-        updates.append({"sessionUpdate": "config_option_update", "configOptions": options})
-    shown = updates
-    if conn.is_translating:
-        shown = [it for update in updates for it in update_for_client(conn, live, update).updates]
-    lines = [update_line(live.id, update) for update in updates]
-    yield RecordChanges([entry(conn, live.id, Side.AGENT, Kind.UPDATE, line) for line in lines])
-    yield SendToClient([update_line(live.id, update) for update in shown])
-    if is_in_another_mode:
-        raise Refusal(
-            INTERNAL_ERROR,
-            f"the agent had to be started again, and is in mode {mode} instead of {was}: choose "
-            "a mode, or send the prompt again to go on like this",
-            {"sessionId": live.id, "modeId": mode},
-        )
-
-
-def _retitle(live: LiveSession, session: Session | None, blocks: list[Any]) -> None:
-    """Note a title that the client does not know: made of this prompt, or given elsewhere."""
-    if session is None:
-        return
-    title = session.title if session.title is not None else title_from_prompt(blocks)
-    live.keeps_title = live.keeps_title or session.title_source == "user"
-    live.new_title = title if title != live.title else None
+def _note_title(live: LiveSession, session: Session | None, blocks: list[Any]) -> None:
+    """Note a title that the client does not know: made from this prompt, or set elsewhere."""
+    if session is not None:
+        title = session.title if session.title is not None else title_from_prompt(blocks)
+        live.title.prompted(title, is_users=session.title_source == "user")

@@ -1,18 +1,21 @@
-"""Which requests of the client are answered by a flow, and by which."""
+"""Choose the flow that answers a request of the client."""
 
-from typing import Any
+from collections.abc import Callable
 
 from rekindle.acp import methods
 from rekindle.proxy.connection_state import ConnectionState
-from rekindle.proxy.flow import Flow
+from rekindle.proxy.flow import ClientRequest, Flow
 from rekindle.proxy.handlers.close import close, delete
 from rekindle.proxy.handlers.fork import fork
 from rekindle.proxy.handlers.initialize import initialize
 from rekindle.proxy.handlers.list import list_sessions
 from rekindle.proxy.handlers.open import load, new, resume, resume_v2
-from rekindle.proxy.handlers.prompt import forward, prompt, refuse, use
+from rekindle.proxy.handlers.passthrough import forward, forward_to_session, refuse
+from rekindle.proxy.handlers.prompt import prompt
 
-_FLOWS = {
+Handler = Callable[[ConnectionState, ClientRequest], Flow]
+
+HANDLERS: dict[str, Handler] = {
     methods.INITIALIZE: initialize,
     methods.NEW: new,
     methods.LOAD: load,
@@ -22,31 +25,30 @@ _FLOWS = {
     methods.DELETE: delete,
     methods.FORK: fork,
 }
+"""By method, in version 1."""
+
+HANDLERS_V2: dict[str, Handler] = {**HANDLERS, methods.RESUME: resume_v2}
+"""By method, in version 2."""
 
 
-def flow_for(
-    conn: ConnectionState, method: str, session_id: str | None, params: dict[str, Any], line: bytes
-) -> Flow | None:
-    """Return what answers a request; None if it simply goes to the agent."""
-    if conn.client_protocol > 1:
-        if methods.is_gone_in_v2(method) or (
-            conn.is_translating and method.startswith("terminal/")
-        ):
-            return refuse(method)
-        if method == methods.RESUME:
-            return resume_v2(conn, params, line)
-    if method in _FLOWS:
-        return _FLOWS[method](conn, params, line)
+def start_flow(conn: ConnectionState, request: ClientRequest) -> Flow | None:
+    """Return the flow that answers a request; None if it is simply forwarded to the agent."""
+    method, session_id = request.method, request.session_id
+    is_v2_client = conn.client.protocol > 1
+    if is_v2_client and (
+        methods.is_gone_in_v2(method) or (conn.is_translating and method.startswith("terminal/"))
+    ):
+        return refuse(conn, request)
+    handler = (HANDLERS_V2 if is_v2_client else HANDLERS).get(method)
+    if handler is not None:
+        return handler(conn, request)
     if method == methods.PROMPT and session_id is not None:
-        return prompt(conn, session_id, params, line)
-    live = conn.sessions.open(session_id)
-    is_there = conn.agent.is_running and conn.agent.is_ready
-    is_ready = is_there and (live is None or not live.needs_restore)
+        return prompt(conn, request)
+    live = conn.sessions.get_open(session_id)
+    is_ready = conn.agent.is_usable and (live is None or not live.memory.is_missing)
     must_be_open = method in methods.SETS_CONFIG and session_id is not None
     if is_ready and (live is not None or not must_be_open):
         return None
-    return (
-        use(conn, session_id, line)
-        if session_id and (live or must_be_open)
-        else forward(conn, line)
-    )
+    if session_id and (live is not None or must_be_open):
+        return forward_to_session(conn, request)
+    return forward(conn, request)

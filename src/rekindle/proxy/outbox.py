@@ -1,0 +1,125 @@
+"""The outbox: everything that adds messages to the step of the present event.
+
+Knows how a message reaches a peer and how a turn ends for a client. Decides nothing about which
+messages are sent.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from rekindle.acp import methods
+from rekindle.acp.jsonrpc import Envelope, update_line
+from rekindle.acp.translate.endings import ending_to_v2
+from rekindle.jsonvalue import encode
+from rekindle.proxy.connection_state import ConnectionState
+from rekindle.proxy.flow import Query
+from rekindle.proxy.journal import Journal
+from rekindle.proxy.live_session import LiveSession
+from rekindle.proxy.open_requests import OpenRequest
+from rekindle.proxy.step import AgentExit, Peer, PendingQuery, Step, UserReport
+from rekindle.proxy.strict import StrictMode
+
+RUNNING = {"sessionUpdate": "state_update", "state": "running"}
+
+
+class Outbox:
+    """Collects the messages of one step."""
+
+    def __init__(self, conn: ConnectionState, journal: Journal) -> None:
+        self.conn = conn
+        self.journal = journal
+        self.step = Step()
+        self.strict = StrictMode() if conn.settings.is_strict else None
+
+    # -- messages --------------------------------------------------------------------------
+
+    def send_to_client(self, line: bytes) -> None:
+        """Send a line to the client."""
+        self.step.to(self.conn.client.peer).append(line)
+
+    def send_to_agent(self, line: bytes) -> None:
+        """Send a line to the agent, unless its process has ended."""
+        agent = self.conn.agent
+        if agent.last_exit is None or agent.is_running:
+            self.step.to_agent.append(line)
+
+    def query(self, flow: int, query: Query) -> None:
+        """Have the driver answer a query of a flow."""
+        self.step.queries.append(PendingQuery(flow, query))
+
+    def report_fault(self, fault: Exception) -> None:
+        """Report a fault of Rekindle itself to the user."""
+        text = "a fault in Rekindle, please report it"
+        self.step.reports.append(UserReport(text, repr(fault)))
+
+    def is_refused(self, peer: Peer, line: bytes, envelope: Envelope | None) -> bool:
+        """Refuse and report a line that strict mode forbids; return whether it does."""
+        violation = self.strict and self.strict.violation(peer, line, envelope)
+        if not violation:
+            return False
+        if violation.response:
+            self.step.to(peer).append(violation.response)
+        self.step.reports.append(violation.report)
+        return True
+
+    # -- turns -----------------------------------------------------------------------------
+
+    def respond_for_agent(self, request: OpenRequest, outcome: dict[str, Any]) -> None:
+        """Answer a request of the client for the agent. The end of a turn is recorded."""
+        line = encode({"jsonrpc": "2.0", "id": Raw(request.id), **outcome})
+        if request.method == methods.PROMPT and request.session_id is not None:
+            self.journal.end_turn(request.session_id, line)
+            if self.conn.is_translating:
+                self.end_turn(request.session_id, outcome)
+                return
+        self.send_to_client(line)
+
+    def respond_to_all(self, exited: AgentExit) -> None:
+        """Answer the requests that an agent left open when it exited."""
+        for request in self.conn.requests.answer_for_agent():
+            self.respond_for_agent(request, {"error": exited.error(request.method)})
+
+    def interrupt_turn(self, live: LiveSession, exited: AgentExit) -> None:
+        """End a turn that a version 2 agent had acknowledged before it exited."""
+        self._end_turn_for_agent(live, {"error": exited.error(methods.PROMPT)})
+
+    def cancel_turn(self, live: LiveSession) -> None:
+        """End a turn that a version 2 agent did not end after it was cancelled."""
+        self._end_turn_for_agent(live, {"result": {"stopReason": "cancelled"}})
+
+    def _end_turn_for_agent(self, live: LiveSession, outcome: dict[str, Any]) -> None:
+        live.turn.finish()
+        self.journal.end_turn(live.id, encode({"jsonrpc": "2.0", **outcome}))
+        if self.conn.is_translating:
+            self.end_turn(live.id, outcome)
+        else:
+            state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
+            self.send_to_client(update_line(live.id, state))
+
+    def end_turn(self, session_id: str, outcome: dict[str, Any]) -> None:
+        """Inform a client of the other protocol version that a turn has ended.
+
+        A version 2 client receives a state, a version 1 client the response to its prompt.
+        """
+        if self.conn.client.protocol > 1:
+            state = {"sessionUpdate": "state_update", **ending_to_v2(outcome)}
+            self.send_to_client(update_line(session_id, state))
+            return
+        live = self.conn.sessions.get(session_id)
+        if live is not None and live.turn.held_prompt is not None:
+            live.turn.finish()
+            ending = {name: outcome[name] for name in ("result", "error") if name in outcome}
+            response = {"jsonrpc": "2.0", "id": Raw(live.turn.held_prompt), **ending}
+            live.turn.held_prompt = None
+            self.send_to_client(encode(response))
+
+    def announce_title(self, live: LiveSession) -> None:
+        """Send the client the title that waits for the end of the turn, if any."""
+        title = live.title.announce()
+        if title is None:
+            return
+        update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "title": title}
+        line = update_line(live.id, update)
+        self.journal.own_update(live.id, line)
+        self.send_to_client(line)

@@ -1,0 +1,222 @@
+"""`rekindle run`: a client on standard input and output, and an agent as a child process.
+
+One thread reads from each peer. An agent that exits is buried: its last output is forwarded, and
+the requests that it left open are answered. It is started again when the engine needs it for a
+request.
+
+The end: when the client closes its side, the agent's input is closed too, and after a grace time
+the agent is ended. Its remaining output is still forwarded, however slowly the client reads. Only a
+signal, or a client that is gone, ends this wait.
+"""
+
+import time
+from queue import Empty, SimpleQueue
+
+from rekindle.errors import EndlessLine, RekindleError
+from rekindle.model import LeaseHolder
+from rekindle.process.deadline import Deadline
+from rekindle.proxy.engine import Engine
+from rekindle.proxy.step import AGENT
+from rekindle.runtime.agent_connection import AgentConnection, start_thread
+from rekindle.runtime.agent_process import AgentProcess
+from rekindle.runtime.driver import Driver
+from rekindle.runtime.log import Log
+from rekindle.runtime.recorder import Recorder
+from rekindle.runtime.signals import ENDING, Signals
+from rekindle.runtime.transports.stdio import StdioTransport
+
+_TERMINATE_TIMEOUT = 2.0
+_EXIT_TIMEOUT_AFTER_CLOSE = 0.2
+_FIRST_MESSAGE_TIMEOUT = 1.0
+_MAX_WAIT = 1.0
+_POLL_SECONDS = 0.05
+
+
+class StdioProxy:
+    """Connects a client on our standard streams with one agent, until the client leaves."""
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        engine: Engine,
+        recorder: Recorder,
+        log: Log,
+        *,
+        holder: LeaseHolder,
+    ) -> None:
+        self._log = log
+        self._events: SimpleQueue[None] = SimpleQueue()
+        """Wakes the main thread."""
+        self._has_client_sent = False
+        self._has_client_left = False
+        self._must_end = False
+        """Whether no peer is waited for any more."""
+        self._client_transport = StdioTransport(self._client_is_gone)
+        self._driver = Driver(
+            engine,
+            recorder,
+            log,
+            holder=holder,
+            start_agent=self._restart_agent,
+            on_wake=lambda: self._events.put(None),
+        )
+        self._client = self._driver.attach_client(self._client_transport.writer)
+        self._agent = AgentConnection(process)
+        self._driver.attach_agent(self._agent.writer)
+
+    def run(self, signals: Signals, *, grace: float) -> int:
+        """Run until the client has left or the agent cannot go on; return the exit code."""
+        signals.set_handler(self._handle_signal)
+        self._agent.start(self._receive_from_agent, self._agent_event)
+        start_thread(self._read_client)
+        self._supervise(grace)
+        self._drain_client()
+        self._driver.close()
+        return self._agent.status[0]
+
+    # -- the two directions ----------------------------------------------------------------
+
+    def _read_client(self) -> None:
+        try:
+            for lines, is_terminated in self._client_transport.read():
+                self._driver.receive(self._client, lines, is_terminated=is_terminated)
+                self._has_client_sent = True
+        except EndlessLine as error:
+            self._log.report(f"the client sent {error}: it is not listened to any more")
+        finally:
+            with self._driver.exclusive():
+                self._has_client_left = True
+                self._agent.process.close_stdin()
+            self._events.put(None)
+
+    def _receive_from_agent(self, lines: bytes, is_terminated: bool) -> None:  # noqa: FBT001 - a callback
+        self._driver.receive(AGENT, lines, is_terminated=is_terminated)
+
+    # -- the agent -------------------------------------------------------------------------
+
+    def _restart_agent(self) -> str | None:
+        """Start the agent again; return why it did not start. Called with the lock held."""
+        if not self._agent.has_exited:
+            return "it still runs"
+        try:
+            former = self._agent.process
+            process = AgentProcess(former.command, grace=former.grace)
+        except RekindleError as error:
+            return str(error)
+        self._log.note(f"started the agent again: {process.pid}")
+        self._agent = AgentConnection(process)
+        self._driver.attach_agent(self._agent.writer)
+        self._agent.start(self._receive_from_agent, self._agent_event)
+        if self._has_client_left:
+            process.close_stdin()
+        return None
+
+    def _agent_event(self, agent: AgentConnection) -> None:
+        with self._driver.exclusive():
+            if agent is self._agent and not self._has_client_left:
+                self._driver.agent_closed_output()
+        self._events.put(None)
+
+    def _bury(self, agent: AgentConnection) -> None:
+        """Forward the last output of an agent that has exited, and report its exit."""
+        writer = self._client_transport.writer
+        if agent.drain(lambda: writer.is_writing and not self._must_end):
+            self._log.note("ended processes that the agent had left running")
+        if agent.failure:
+            self._log.report(f"the agent sent {agent.failure}: it was ended")
+        code, signal_name = agent.status
+        self._log.note(f"the agent ended with {signal_name or code}")
+        self._driver.agent_exited(agent.exit())
+        agent.close()
+        self._driver.flush_in_background()
+
+    # -- supervision -----------------------------------------------------------------------
+
+    def _supervise(self, grace: float) -> None:
+        """Handle exits and deadlines until there is nothing more to wait for."""
+        buried: AgentConnection | None = None
+        deadline: Deadline | None = None
+        has_purged = False
+        while True:
+            agent = self._agent
+            if agent.has_exited and agent is not buried:
+                self._bury(agent)
+                buried, deadline = agent, None
+                continue
+            is_ending = self._has_client_left or self._must_end
+            if agent is buried and (is_ending or not self._driver.can_restart_agent):
+                self._wait_for_first_message()
+                return
+            if agent is not buried:
+                deadline = self._end_if_overdue(agent, deadline, grace, is_ending=is_ending)
+            if self._wait_for_event(deadline):
+                continue
+            if not has_purged:
+                has_purged = self._driver.purge_deleted()
+
+    def _wait_for_first_message(self) -> None:
+        """Give a client that has sent nothing yet the time to learn why its agent has ended."""
+        deadline = Deadline(_FIRST_MESSAGE_TIMEOUT)
+        while not (
+            self._has_client_sent or self._has_client_left or self._must_end or deadline.has_passed
+        ):
+            time.sleep(_POLL_SECONDS)
+
+    def _end_if_overdue(
+        self,
+        agent: AgentConnection,
+        deadline: Deadline | None,
+        grace: float,
+        *,
+        is_ending: bool,
+    ) -> Deadline | None:
+        """End an agent that should exit and does not; return its deadline, if it has one."""
+        is_gone = is_ending or self._is_client_gone_unseen(agent)
+        if not is_gone and not agent.has_closed_output:
+            return None
+        if deadline is None:
+            # An agent that closed its output has a moment to exit by itself.
+            deadline = Deadline(grace if is_gone else _EXIT_TIMEOUT_AFTER_CLOSE)
+        if agent.has_closed_output and not is_gone and self._driver.is_waiting_for_agent:
+            deadline = Deadline(0)
+        if not deadline.has_passed:
+            return deadline
+        self._log.note("the agent did not exit by itself")
+        agent.process.end(_TERMINATE_TIMEOUT)
+        return Deadline(_TERMINATE_TIMEOUT)
+
+    def _wait_for_event(self, deadline: Deadline | None) -> bool:
+        """Wait for an event; return whether one came, or the engine was due for a tick."""
+        wait = _MAX_WAIT if deadline is None else min(_MAX_WAIT, deadline.remaining)
+        until_tick = self._driver.seconds_until_tick
+        try:
+            self._events.get(timeout=wait if until_tick is None else min(wait, until_tick))
+        except Empty:
+            return self._driver.tick_if_due()
+        return True
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def _handle_signal(self, number: int) -> None:
+        if not self._agent.has_exited:
+            self._agent.process.signal(number)
+        if number in ENDING:
+            self._must_end = True
+            self._events.put(None)
+
+    def _client_is_gone(self) -> None:
+        self._must_end = True
+        self._events.put(None)
+
+    def _is_client_gone_unseen(self, agent: AgentConnection) -> bool:
+        """Return whether the client has left while a writer waits for a peer to read."""
+        client = self._client_transport
+        is_blocked = agent.writer.is_writing or client.writer.is_full
+        return is_blocked and client.has_hung_up()
+
+    def _drain_client(self) -> None:
+        """Let the client read the remaining output, unless no peer is waited for."""
+        writing = start_thread(self._client_transport.writer.flush)
+        while writing.is_alive() and not self._must_end:
+            writing.join(_POLL_SECONDS)
+        writing.join(_POLL_SECONDS)
