@@ -1,0 +1,91 @@
+import pytest
+
+from rekindle.model import LeaseHolder
+from rekindle.proxy.flow import AgentReply, Refusal
+from rekindle.proxy.validation import (
+    check_folder,
+    leased_session,
+    read_session_id,
+    read_setup,
+    refusal_of,
+    rekindle_meta,
+    unknown_session,
+)
+
+
+@pytest.mark.parametrize("value", [None, "", 5, []])
+def test_a_session_id_must_be_a_text(value: object) -> None:
+    with pytest.raises(Refusal) as refused:
+        read_session_id("session/load", {"sessionId": value})
+    assert (refused.value.code, refused.value.data) == (
+        -32602,
+        {"field": "sessionId", "value": value},
+    )
+
+
+@pytest.mark.parametrize("path", ["relative", "", None, 5, "/a\0b", "/a\ud800"])
+def test_a_folder_must_be_an_absolute_path(path: object) -> None:
+    with pytest.raises(Refusal, match="session/new: cwd must be"):
+        check_folder("session/new", "cwd", path)
+
+
+def test_a_setup_lacks_what_only_rekindle_reads() -> None:
+    params = {
+        "sessionId": "s1",
+        "cwd": "/p",
+        "replayFrom": {"type": "start"},
+        "additionalDirectories": ["/q"],
+        "_meta": {"rekindle": {"x": 1}, "other": 2},
+    }
+    assert read_setup("session/resume", params) == {
+        "cwd": "/p",
+        "additionalDirectories": ["/q"],
+        "_meta": {"other": 2},
+        "mcpServers": [],
+    }
+
+
+def test_a_setup_keeps_the_servers_of_the_client() -> None:
+    params = {"cwd": "/p", "mcpServers": [{"name": "x"}]}
+    assert read_setup("session/new", params) == params
+
+
+@pytest.mark.parametrize("directories", ["/p", {}, 5])
+def test_additional_directories_must_be_an_array(directories: object) -> None:
+    with pytest.raises(Refusal, match="additionalDirectories must be an array of paths"):
+        read_setup("session/new", {"cwd": "/p", "additionalDirectories": directories})
+
+
+def test_each_additional_directory_must_be_absolute() -> None:
+    with pytest.raises(Refusal, match="additionalDirectories must be an absolute path"):
+        read_setup("session/new", {"cwd": "/p", "additionalDirectories": ["/a", "b"]})
+
+
+def test_the_meta_of_a_request_may_be_of_any_type() -> None:
+    assert rekindle_meta({"_meta": {"rekindle": {"a": 1}}}) == {"a": 1}
+    assert rekindle_meta({"_meta": 5}) == {}
+
+
+def test_the_refusal_of_a_leased_session_names_its_holder() -> None:
+    refusal = leased_session("s1", LeaseHolder(token="t", pid=7, host="there"))  # noqa: S106 - not a password
+    assert "process 7 on there" in refusal.message
+    assert refusal.data == {"sessionId": "s1", "pid": 7, "host": "there"}
+
+
+def test_an_unknown_session_may_have_a_reason() -> None:
+    assert unknown_session("s1").message == "no session s1"
+    assert unknown_session("s1", "it left").message == "no session s1: it left"
+
+
+def test_the_agents_own_error_is_forwarded() -> None:
+    refusal = refusal_of(AgentReply(error={"code": 5, "message": "no", "data": 1}), "fly")
+    assert (refusal.code, refusal.message, refusal.data) == (5, "no", 1)
+
+
+@pytest.mark.parametrize("error", [None, {}, {"code": "5", "message": "no"}, {"code": 5}])
+def test_an_agent_without_a_usable_error_did_not_answer(error: dict[str, object] | None) -> None:
+    refusal = refusal_of(AgentReply(error=error), "fly")
+    assert (refusal.code, refusal.message) == (
+        -32603,
+        "the agent did not answer when asked to fly",
+    )

@@ -1,0 +1,202 @@
+"""The driver with peers in this process: no pipes, no child process, a store in memory."""
+
+import json
+from collections.abc import Iterator
+from queue import Empty
+from typing import Any
+
+import pytest
+
+from rekindle.model import LeaseHolder
+from rekindle.proxy.connection_state import EngineSettings
+from rekindle.proxy.engine import Engine
+from rekindle.proxy.step import AGENT, AgentExit, Peer
+from rekindle.runtime.driver import Driver
+from rekindle.runtime.log import Log
+from rekindle.runtime.recorder import Recorder
+from rekindle.runtime.transports.in_process import InProcessPeer
+from rekindle.store.memory import MemoryStore
+
+OURS = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - not a password
+
+
+class Pair:
+    """A driver between a client and an agent, both played by the test."""
+
+    def __init__(self, store: MemoryStore, log: Log) -> None:
+        self.reason: str | None = None
+        self.starts = 0
+        self.wakes = 0
+        self.driver = Driver(
+            Engine(EngineSettings(command=("agent",), version="9")),
+            Recorder(lambda: store, log),
+            log,
+            holder=OURS,
+            start_agent=self.start_agent,
+            on_wake=self.woken,
+        )
+        self.client, self.agent = InProcessPeer(), InProcessPeer()
+        self.client_peer = self.driver.attach_client(self.client)
+        self.driver.attach_agent(self.agent)
+        self.client.connect(lambda line: self.driver.receive(self.client_peer, line))
+        self.agent.connect(lambda line: self.driver.receive(AGENT, line))
+
+    def start_agent(self) -> str | None:
+        self.starts += 1
+        return self.reason
+
+    def woken(self) -> None:
+        self.wakes += 1
+
+    def request(self, request_id: int, method: str, **params: object) -> None:
+        self.client.send(
+            json.dumps({"id": request_id, "method": method, "params": params}).encode()
+        )
+
+    def serve(self, result: object) -> dict[str, Any]:
+        """Let the agent answer its next request; return that request."""
+        asked = json.loads(self.agent.next_line(0))
+        self.agent.send(json.dumps({"id": asked["id"], "result": result}).encode())
+        return asked
+
+    def response(self) -> dict[str, Any]:
+        return json.loads(self.client.next_line(0))
+
+    def initialize(self) -> None:
+        self.request(1, "initialize", protocolVersion=1)
+        self.serve({"protocolVersion": 1, "agentCapabilities": {}})
+        assert self.response()["result"]["agentCapabilities"]["loadSession"] is True
+
+    def new(self) -> None:
+        self.request(2, "session/new", cwd="/p", mcpServers=[])
+        self.serve({"sessionId": "s1"})
+        assert self.response()["result"]["sessionId"] == "s1"
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def pair(store: MemoryStore) -> Iterator[Pair]:
+    with Log() as log:
+        yield Pair(store, log)
+
+
+def test_a_turn_is_recorded_and_forwarded(pair: Pair, store: MemoryStore) -> None:
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[{"type": "text", "text": "Hi"}])
+    assert pair.serve({"stopReason": "end_turn"})["method"] == "session/prompt"
+    assert json.loads(pair.client.next_line(0)) == {"id": 3, "result": {"stopReason": "end_turn"}}
+    kinds = [entry.kind for entry in store.read("s1")]
+    assert kinds == ["setup", "ready", "prompt", "answer", "update"]
+
+
+def test_a_message_is_recorded_before_the_peer_receives_it(
+    pair: Pair, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.initialize()
+    pair.new()
+    seen: list[int] = []
+    queue = pair.agent.queue
+
+    def spy(data: bytes) -> None:
+        seen.append(store.session("s1").last_seq)
+        queue(data)
+
+    monkeypatch.setattr(pair.agent, "queue", spy)
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[])
+    assert seen == [3]
+
+
+def test_a_second_client_is_refused(pair: Pair) -> None:
+    with pytest.raises(ValueError, match="has a client already"):
+        pair.driver.attach_client(InProcessPeer())
+
+
+def test_messages_for_a_peer_without_an_outlet_are_dropped(store: MemoryStore) -> None:
+    with Log() as log:
+        engine = Engine(EngineSettings())
+        recorder = Recorder(lambda: store, log)
+        driver = Driver(engine, recorder, log, holder=OURS, start_agent=lambda: None)
+        driver.receive(Peer(1), b'{"method":"x"}')
+        assert not driver.is_waiting_for_agent
+
+
+def test_an_exit_answers_open_requests_and_the_agent_starts_again(pair: Pair) -> None:
+    pair.initialize()
+    pair.new()
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[])
+    pair.agent.next_line(0)
+    assert pair.driver.is_waiting_for_agent
+    pair.driver.agent_exited(AgentExit(exit_code=1, signal=None, stderr_tail=("oops",)))
+    error = pair.response()["error"]
+    assert error["data"]["stderr"] == ["oops"]
+    assert pair.driver.can_restart_agent
+    pair.request(4, "session/prompt", sessionId="s1", prompt=[])
+    assert pair.starts == 1
+    assert pair.serve({"protocolVersion": 1})["method"] == "initialize"
+    assert pair.serve({"sessionId": "a2"})["method"] == "session/new"
+    assert json.loads(pair.agent.next_line(0))["params"]["sessionId"] == "a2"
+
+
+def test_an_agent_that_does_not_start_again_gives_a_reason(pair: Pair) -> None:
+    pair.initialize()
+    pair.new()
+    pair.reason = "no such file"
+    pair.driver.agent_exited(AgentExit(exit_code=1, signal=None, stderr_tail=()))
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[])
+    assert pair.response()["error"]["message"] == (
+        "the agent could not be started again: no such file"
+    )
+
+
+def test_a_deadline_wakes_the_driver_and_is_met_by_a_tick(pair: Pair) -> None:
+    pair.request(1, "initialize", protocolVersion=1)
+    pair.serve({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"list": {}}}})
+    pair.response()
+    assert pair.driver.seconds_until_tick is None
+    assert not pair.driver.tick_if_due()
+    pair.request(2, "session/list")
+    assert pair.wakes == 1
+    seconds = pair.driver.seconds_until_tick
+    assert seconds is not None
+    assert 0 < seconds <= 2
+    assert not pair.driver.tick_if_due()
+
+
+def test_after_a_fault_lines_reach_the_other_side_unchanged(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Engine, "receive", fail)
+    pair.client.send(b"from the client")
+    pair.agent.send(b"from the agent")
+    assert pair.agent.next_line(0) == b"from the client"
+    assert pair.client.next_line(0) == b"from the agent"
+
+
+def test_a_query_that_fails_is_reported_to_the_client(
+    pair: Pair, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    pair.initialize()
+    monkeypatch.setattr(store, "sessions", fail)
+    pair.request(2, "session/list")
+    assert pair.response()["error"]["message"] == "a fault in Rekindle: its log tells more"
+
+
+def test_nothing_is_processed_while_the_lock_is_held(pair: Pair) -> None:
+    with pair.driver.exclusive():
+        pair.driver.agent_closed_output()
+    pair.initialize()
+    with pytest.raises(Empty):
+        pair.client.next_line(0)
+    assert pair.driver.purge_deleted()
+    pair.driver.close()
