@@ -1,0 +1,85 @@
+import pytest
+from engine_pair import EnginePair, Sent, recorded_session
+
+from rekindle.model import AgentIdentity
+from rekindle.proxy.flow import AgentReply
+from rekindle.proxy.handlers.restore import is_same_agent, names_another_session
+
+TEXT = {"type": "text", "text": "Hi"}
+
+
+def resume(pair: EnginePair) -> Sent:
+    return pair.request(1, "session/resume", sessionId="s1", cwd="/p")
+
+
+def how(sent: Sent) -> str:
+    return sent.result["_meta"]["rekindle"]["restored"]
+
+
+def test_the_ladder_goes_from_resume_to_load_to_a_handover() -> None:
+    pair = recorded_session("resume", "load")
+    assert resume(pair).call["method"] == "session/resume"
+    assert pair.fail("rekindle-1").call["method"] == "session/load"
+    assert pair.fail("rekindle-2").call["method"] == "session/new"
+    assert how(pair.reply("rekindle-3", {"sessionId": "a2"})) == "handover"
+
+
+def test_a_load_that_replays_nothing_is_not_believed() -> None:
+    pair = recorded_session("load")
+    resume(pair)
+    pair.reply("rekindle-1", {})
+    for _ in range(10):
+        sent = pair.wait(0.1)
+    assert sent.call["method"] == "session/new"
+
+
+def test_a_load_that_replays_late_is_believed() -> None:
+    pair = recorded_session("load")
+    resume(pair)
+    pair.reply("rekindle-1", {})
+    pair.wait(0.1)
+    pair.update("s1", "user_message_chunk", content=TEXT)
+    pair.update("s1", "agent_message_chunk", content=TEXT)
+    for _ in range(6):
+        sent = pair.wait(0.1)
+    assert how(sent) == "native"
+
+
+def test_a_response_that_names_another_session_is_not_believed() -> None:
+    assert names_another_session(AgentReply(result={"sessionId": "x"}), "s1")
+    assert not names_another_session(AgentReply(result={"sessionId": "s1"}), "s1")
+    assert not names_another_session(AgentReply(result={}), "s1")
+
+
+def test_a_session_used_by_another_process_is_handed_over() -> None:
+    pair = EnginePair()
+    pair.do_agent("Fake resume")
+    pair.do_open("s1")
+    pair.do_said("s1 Hello | Hi")
+    pair.do_held("s1")
+    pair.do_freed("s1")
+    sent = pair.request(5, "session/prompt", sessionId="s1", prompt=[TEXT])
+    assert sent.call["method"] == "session/new"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (AgentIdentity(name="A"), AgentIdentity(name="A", command=("x",)), True),
+        (AgentIdentity(name="A"), AgentIdentity(name="B"), False),
+        (AgentIdentity(command=("/bin/x",)), AgentIdentity(name="A", command=("x",)), True),
+        (AgentIdentity(command=("x",)), AgentIdentity(command=("y",)), False),
+    ],
+)
+def test_agents_are_compared_by_name_and_otherwise_by_program(
+    one: AgentIdentity, other: AgentIdentity, *, is_same: bool
+) -> None:
+    assert is_same_agent(one, other) is is_same
+
+
+def test_an_exit_while_restoring_fails_the_request_and_the_next_one_tries_again() -> None:
+    pair = recorded_session("resume")
+    resume(pair)
+    assert "agentEnded" in pair.exit().error["data"]
+    again = resume(pair)
+    assert again.call["method"] == "initialize"

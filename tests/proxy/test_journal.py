@@ -1,0 +1,132 @@
+"""Which messages become entries, and which never do."""
+
+import json
+
+import pytest
+from engine_pair import EnginePair
+
+from playbook import CLIENT
+from rekindle.model import Side
+from rekindle.proxy.journal import (
+    EchoTracker,
+    normalize_folder,
+    recorded_response,
+    setup_without_secrets,
+    side_of,
+)
+from rekindle.proxy.step import AGENT
+
+TEXT = {"type": "text", "text": "Hello"}
+
+
+@pytest.fixture
+def pair() -> EnginePair:
+    made = EnginePair()
+    made.do_agent("Fake load")
+    made.do_open("s1")
+    return made
+
+
+def echo(text: str, **fields: object) -> bytes:
+    update = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}
+    return json.dumps({"params": {"sessionId": "s1", "update": {**update, **fields}}}).encode()
+
+
+def test_each_peer_is_on_one_side() -> None:
+    assert side_of(AGENT) is Side.AGENT
+    assert side_of(CLIENT) is Side.CLIENT
+
+
+def test_an_echo_is_recognised_until_the_prompt_is_answered() -> None:
+    tracker = EchoTracker()
+    tracker.prompt([TEXT], is_v2=False)
+    assert tracker.matches("user_message_chunk", echo("Hel"), is_v2=False)
+    assert not tracker.matches("user_message_chunk", echo("other"), is_v2=False)
+    tracker.response(b"{}", is_v2=False)
+    assert not tracker.matches("user_message_chunk", echo("lo"), is_v2=False)
+
+
+def test_an_echo_with_a_handover_is_hidden() -> None:
+    tracker = EchoTracker()
+    tracker.prompt([TEXT], is_v2=False)
+    assert not tracker.is_hidden
+    tracker.add_preface({"type": "text", "text": "History"}, [TEXT])
+    assert tracker.is_hidden
+    assert tracker.matches("user_message_chunk", echo("History Hello"), is_v2=False)
+
+
+def test_a_version_2_agent_may_echo_in_its_own_words_under_the_id_of_the_prompt() -> None:
+    tracker = EchoTracker()
+    tracker.prompt([TEXT], is_v2=True)
+    assert tracker.matches("user_message", echo("rewritten"), is_v2=True)
+    tracker.response(b'{"result":{"messageId":"m1"}}', is_v2=True)
+    assert tracker.matches("user_message_chunk", echo("more", messageId="m1"), is_v2=True)
+    assert not tracker.matches("user_message_chunk", echo("else", messageId="m2"), is_v2=True)
+
+
+def test_no_secret_of_an_mcp_server_is_recorded() -> None:
+    server = {"name": "x", "type": "stdio", "command": "c", "args": ["secret"], "env": [{}]}
+    kept = setup_without_secrets(
+        {"cwd": "/p", "mcpServers": [server], "_meta": {"token": "secret"}}
+    )
+    assert kept == {"cwd": "/p", "mcpServers": [{"type": "stdio", "name": "x"}]}
+
+
+def test_a_response_is_recorded_field_by_field() -> None:
+    result = {
+        "sessionId": "s1",
+        "modes": {},
+        "env": "secret",
+        "_meta": {"rekindle": {"a": 1}, "b": 2},
+    }
+    assert json.loads(recorded_response(result))["result"] == {
+        "sessionId": "s1",
+        "modes": {},
+        "_meta": {"rekindle": {"a": 1}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/a/", "/a"), ("/", "/"), ("//", "/"), ("/a", "/a")]
+)
+def test_a_folder_has_no_trailing_slash(path: str, expected: str) -> None:
+    assert normalize_folder(path) == expected
+
+
+@pytest.mark.parametrize("method", ["authenticate", "fs/read_text_file", "terminal/create"])
+def test_private_requests_and_notifications_are_not_recorded(pair: EnginePair, method: str) -> None:
+    params = {"sessionId": "s1", "content": "secret"}
+    assert pair.from_agent({"method": method, "params": params}).recorded == []
+    assert pair.from_agent({"id": 5, "method": method, "params": params}).recorded == []
+
+
+def test_a_notification_does_not_create_a_session(pair: EnginePair) -> None:
+    assert pair.from_agent({"method": "_x", "params": {"sessionId": "new"}}).recorded == []
+    assert pair.from_agent({"method": "_x", "params": {"sessionId": "s1"}}).recorded != []
+
+
+def test_terminal_output_is_recorded_when_it_has_doubled_and_at_the_end(pair: EnginePair) -> None:
+    content = [{"type": "terminal", "terminalId": "t1"}]
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[TEXT])
+    pair.update("s1", "tool_call", toolCallId="c1", content=content)
+
+    def poll(request_id: int, output: str) -> list[str]:
+        params = {"sessionId": "s1", "terminalId": "t1"}
+        pair.from_agent({"id": request_id, "method": "terminal/output", "params": params})
+        return pair.from_client({"id": request_id, "result": {"output": output}}).recorded
+
+    assert len(poll(1, "ab")) == 1
+    assert poll(2, "abc") == []
+    assert len(poll(3, "abcd")) == 1
+    assert poll(4, "abcde") == []
+    ended = pair.reply(3, {"stopReason": "end_turn"}).recorded
+    assert any("abcde" in line for line in ended)
+
+
+def test_a_torn_update_of_a_known_session_is_recorded_as_it_is(pair: EnginePair) -> None:
+    pair.request(3, "session/prompt", sessionId="s1", prompt=[TEXT])
+    pair.out.clear()
+    for session_id in ("s1", "unknown"):
+        torn = f'{{"method":"session/update","params":{{"sessionId":"{session_id}","upd'
+        pair.receive(AGENT, [torn])
+    assert [line for line in pair.out if line.startswith("#")] == ["#  s1 agent opaque"]
