@@ -166,7 +166,7 @@ class AgentMessages:
             self._outbox.send_to_client(_with_user_blocks(live, seen))
 
     def _translate_update(self, live: LiveSession, kind: str, seen: bytes, line: bytes) -> None:
-        """Record an update as it is, and send it to the client in the client's version."""
+        """Record an update unchanged, and send it to the client in the client's version."""
         journal = self._journal
         if journal.record_echo(live.id, kind, seen):
             # The client knows its own prompt.

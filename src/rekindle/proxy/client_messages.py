@@ -201,7 +201,7 @@ class ClientMessages:
             self._answer_cancelled(line)
 
     def _cancel_request(self, line: bytes) -> None:
-        """Cancel a request: one that is queued here, or that the agent has under another id."""
+        """Cancel a request. It may be queued here, or the agent may have it under another id."""
         conn = self._conn
         named = as_object((decode_object(line) or {}).get("params")).get("requestId")
         wanted = request_key(Raw(encode(named)))

@@ -123,7 +123,7 @@ class EchoTracker(Struct):
 
 
 class _SessionJournal(Struct):
-    """What the journal remembers of one session to understand the messages that follow."""
+    """The journal's memory of one session, which it needs to interpret later messages."""
 
     echo: EchoTracker = field(default_factory=EchoTracker)
     is_in_turn: bool = False

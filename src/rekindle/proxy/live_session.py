@@ -1,4 +1,4 @@
-"""The sessions that a connection uses, each made of small state machines.
+"""The sessions that a connection uses. Each consists of small state machines.
 
 | machine     | question that it answers                                              |
 |-------------|-----------------------------------------------------------------------|
@@ -131,7 +131,7 @@ class AgentMemory(Struct):
 
 
 class UpdatePolicy(StrEnum):
-    """What happens to the updates that an agent sends for a session."""
+    """The treatment of the updates that an agent sends for a session."""
 
     FORWARD = "forward"
     """They are recorded and forwarded."""
@@ -256,7 +256,7 @@ class Handover(Struct):
         return self.state is _H.REMINDER_DUE
 
     def send(self, prompt_id: bytes) -> None:
-        """Note the prompt that carries what is due. Raises InvalidTransition."""
+        """Note the prompt that carries the history or the reminder. Raises InvalidTransition."""
         if self.state is _H.HISTORY_DUE:
             self.state = _H.SENDING_HISTORY
         elif self.state is _H.REMINDER_DUE:
@@ -292,7 +292,7 @@ class Handover(Struct):
 
 
 class AgentTurn(Enum):
-    """What a version 2 agent has reported about its work on a session."""
+    """The states that a version 2 agent reports of its work on a session."""
 
     IDLE = auto()
     WORKING = auto()
@@ -406,11 +406,11 @@ class TurnTracker(Struct):
 
 
 class TitleSync(Struct):
-    """The title that the client knows, and the one that it has yet to be sent.
+    """The title that the client knows, and the title that waits to be sent to it.
 
     | event        | lock     | effect                                                    |
     |--------------|----------|-----------------------------------------------------------|
-    | restored     | any      | the client knows the stored title; the lock is set anew   |
+    | restored     | any      | the client knows the stored title; the lock is set again  |
     | lock         | any      | the agent may not rename the session any more             |
     | prompted     | any      | a title that the client does not know waits for the turn  |
     | agent_titled | unlocked | the client knows the agent's title; nothing waits         |

@@ -193,7 +193,7 @@ def response_for_client(
 def permission_for_client(conn: ConnectionState, live: LiveSession | None, line: bytes) -> bytes:
     """Translate a permission request of the agent.
 
-    The session may be one that no client has opened: a sub-agent may ask too.
+    No client need have opened the session: a sub-agent may ask too.
     """
     message = decode_object(line)
     if message is None:

@@ -123,7 +123,7 @@ class Driver:
             return self._recorder.purge_deleted(self._now_us())
 
     def close(self) -> None:
-        """Write what can still be recorded, and close the store."""
+        """Record the remaining changes, if possible, and close the store."""
         with self._lock:
             self._recorder.close()
 

@@ -1,7 +1,7 @@
-"""What Rekindle says outside the protocol: to the user on stderr, and to a log file.
+"""Messages outside the protocol: reports to the user on stderr, and notes in a log file.
 
-The log tells what happened, never what was said in a conversation. Nobody has to read our
-stderr, so it is written by a thread of its own: a client that does not must not stop us.
+The log records events, never the content of a conversation. A client need not read our stderr, so
+a thread of its own writes to it: a full pipe there must not stop a conversation.
 """
 
 import os
@@ -15,8 +15,8 @@ from rekindle.errors import UsageError
 
 STDERR = 2
 
-_MOST_WAITING = 1000
-_PATIENCE_AT_THE_END = 0.5
+_MAX_WAITING = 1000
+_CLOSE_TIMEOUT = 0.5
 
 
 class Log:
@@ -25,8 +25,8 @@ class Log:
     def __init__(self, path: Path | None = None) -> None:
         self._file: BinaryIO | None = None
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
-        """After the last comes None."""
-        self._teller: Thread | None = None
+        """The reports that are not written yet. None ends the thread."""
+        self._writer: Thread | None = None
         if path is not None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             try:
@@ -35,47 +35,47 @@ class Log:
                 raise UsageError(f"cannot write the log {path}: {error.strerror}") from error
 
     def note(self, text: str) -> None:
-        """Write to the log file, if there is one."""
+        """Write a line to the log file, if there is one."""
         if self._file:
             now = time.time()
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-            said = _spelled_out(text)
-            line = f"{stamp}.{int(now * 1000) % 1000:03d}Z [{os.getpid()}] {said}\n"
+            printable = _printable(text)
+            line = f"{stamp}.{int(now * 1000) % 1000:03d}Z [{os.getpid()}] {printable}\n"
             try:
                 self._file.write(line.encode("utf-8", "replace"))
             except (OSError, ValueError):
-                # A log on a full disk, or closed already, must not stop a conversation.
+                # A log on a full disk, or a closed one, must not stop a conversation.
                 return
 
     def report(self, text: str, *, quote: str = "") -> None:
-        """Tell the user, and the log; what was said in the conversation only to the user."""
+        """Report to the user and the log. A quote may hold content, so only the user sees it."""
         self.note(text)
-        # Stderr may be a terminal, which must not obey what anybody says, nor a file's name.
-        shown = _spelled_out(f"{text}: {quote}" if quote else text)
-        if self._waiting.qsize() < _MOST_WAITING:
+        # Stderr may be a terminal, which must not obey control sequences in the text.
+        shown = _printable(f"{text}: {quote}" if quote else text)
+        if self._waiting.qsize() < _MAX_WAITING:
             self._waiting.put(f"rekindle: {shown}\n".encode("utf-8", "replace"))
-        if self._teller is None:
-            self._teller = Thread(target=self._tell_all, daemon=True)
-            self._teller.start()
+        if self._writer is None:
+            self._writer = Thread(target=self._write_reports, daemon=True)
+            self._writer.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._teller:
+        if self._writer:
             self._waiting.put(None)
-            self._teller.join(_PATIENCE_AT_THE_END)
+            self._writer.join(_CLOSE_TIMEOUT)
         if self._file:
             self._file.close()
 
-    def _tell_all(self) -> None:
-        # It stays: one that ends when there is nothing to tell may not see what comes just then.
-        while (said := self._waiting.get()) is not None:
-            write_stderr(said)
+    def _write_reports(self) -> None:
+        # The thread lives on when the queue is empty: a report may come at any moment.
+        while (line := self._waiting.get()) is not None:
+            write_stderr(line)
 
 
 def write_stderr(data: bytes) -> None:
-    """Write to stderr, whether or not anybody still reads it."""
+    """Write to stderr. A closed stderr is ignored."""
     while data:
         try:
             data = data[os.write(STDERR, data) :]
@@ -83,7 +83,7 @@ def write_stderr(data: bytes) -> None:
             return
 
 
-def _spelled_out(text: str) -> str:
+def _printable(text: str) -> str:
     from rekindle.text.sanitize import spelled_out  # noqa: PLC0415 - the agent is started first
 
     return spelled_out(text)

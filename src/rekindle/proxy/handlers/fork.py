@@ -80,7 +80,7 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
     live.setup = setup
     live.updates.discard_history()
     changes = fork_changes(fork_id, conn.at_us, session, transcript, until)
-    # A turn that still runs in the parent is not interrupted: the agent knows what it copies.
+    # A turn that still runs in the parent is not interrupted: the agent knows its own turn.
     is_running = conn.has_turn(session_id)
     live.handover.require(
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
@@ -94,7 +94,7 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
 
 
 def _parent(conn: ConnectionState, session_id: str, setup: Json) -> SubFlow:
-    """Return the session to fork. One that only the agent has is adopted first."""
+    """Return the session to fork. If only the agent has it, it is adopted first."""
     session: Session | None = yield GetSession(session_id)
     if session is not None and session.deleted_us is not None:
         raise deleted_session(session_id)
@@ -169,8 +169,8 @@ def fork_changes(
     source = parent.title_source or TitleSource.PROMPT
     return [
         Forked(session_id=fork_id, at_us=at_us, parent_id=parent.id, until_seq=until_seq),
-        # The same source as the parent's, so that the same peers may rename the fork. A title
-        # from a prompt stays as it is, so it is removed first.
+        # The same source as the parent's, so that the same peers may rename the fork. The store
+        # keeps the first title from a prompt, so that one is removed first.
         Titled(session_id=fork_id, at_us=at_us, source=source, title=None),
         Titled(session_id=fork_id, at_us=at_us, source=source, title=title),
         Counted(

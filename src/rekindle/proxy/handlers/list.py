@@ -1,4 +1,4 @@
-"""`session/list`: the recorded sessions, and those that only the agent has, each once.
+"""`session/list`: the recorded sessions and the agent's own sessions, each once.
 
 Pages follow the key (last use, id), newest first. So no session is repeated or skipped when others
 are written between two pages. The agent's own list has a time limit; an agent that is slow or

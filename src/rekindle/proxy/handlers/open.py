@@ -136,7 +136,7 @@ def resume_v2(conn: ConnectionState, request: ClientRequest) -> Flow:
 def _open(conn: ConnectionState, method: str, params: Json) -> SubFlow:
     """Open a session; return it, the result for the client, and the transcript.
 
-    The session is None if the record did not have it: then it was adopted from the agent.
+    The session is None if the record did not have it. In this case it was adopted.
     """
     session_id = read_session_id(method, params)
     setup = read_setup(method, params)

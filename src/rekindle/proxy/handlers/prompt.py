@@ -107,8 +107,7 @@ def _prepare_agent(conn: ConnectionState, live: LiveSession, line: bytes) -> Sub
 def restore_if_missing(conn: ConnectionState, live: LiveSession) -> SubFlow:
     """Return the recorded session, after the agent knows it. Raises Refusal.
 
-    Without a working store a session can continue, but it cannot be restored: then the result is
-    None, or the refusal of the store.
+    Without a working store the result is None: the session can continue, but not be restored.
     """
     try:
         session: Session | None = yield GetSession(live.id)

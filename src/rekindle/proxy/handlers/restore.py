@@ -115,7 +115,7 @@ def _restore_natively(conn: ConnectionState, session: Session, live: LiveSession
             if not is_known:
                 continue
         return as_object(reply.result)
-    # Whatever the agent still replays under this id is history that the record has.
+    # Further updates under this id are a replay of history that the record has.
     conn.sessions.abandon(agent_id)
     return None
 
@@ -215,7 +215,7 @@ def can_restore_natively(conn: ConnectionState, session: Session) -> bool:
 
 
 def belongs_to_agent(conn: ConnectionState, session: Session) -> bool:
-    """Return whether a session is one that the agent has, or may have."""
+    """Return whether the agent has a session, or may have it."""
     agent = conn.agent.identity
     return is_same_agent(agent, session.agent) or _is_agent_of_tool(agent, session)
 

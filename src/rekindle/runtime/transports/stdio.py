@@ -3,7 +3,7 @@
 Two threads may write to one pipe: the thread that forwards messages in that direction, and the
 other one when the engine answers by itself. Both queue their lines in the order in which the engine
 decided on them, and the thread that holds the writer's lock writes for both. So a thread that only
-answers does not wait behind one that waits for a slow reader. Only if very much is queued it waits
+answers does not wait behind a thread that waits for a slow reader. If very much is queued, it waits
 too: otherwise a peer that causes many responses and reads none would fill the memory.
 """
 
@@ -120,7 +120,7 @@ class PipeWriter:
     def queue(self, data: bytes) -> None:
         """Queue lines. The caller is responsible for the order; nothing is written yet.
 
-        Lines after one that was cut off, as when an agent dies, begin on a new line.
+        After a line that was cut off, as when an agent dies, the next one begins on a new line.
         """
         data = b"\n" + data if self._is_mid_line else data
         self._queue.append(data)
