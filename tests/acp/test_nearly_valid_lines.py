@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from playbook import Playbook
+from playbook import CLIENT, Playbook
 from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.jsonvalue import decode
-from rekindle.model import Side
+from rekindle.proxy.step import AGENT
 from version_conversations import Talk
 
 UNREADABLE = [
@@ -34,10 +34,10 @@ def test_a_request_is_passed_on_as_it_is(odd: str) -> None:
     talk.book.out.clear()
     params = f'{{"sessionId":"s","configId":"m","value":{odd}}}'
     line = f'{{"id":7,"method":"session/set_config_option","params":{params}}}'
-    talk.book.receive(Side.CLIENT, [line])
+    talk.book.receive(CLIENT, [line])
     assert sent(talk.book, "<a") == [line]
     answer = f'{{"id":7,"result":{{"configOptions":{odd}}}}}'
-    talk.book.receive(Side.AGENT, [answer])
+    talk.book.receive(AGENT, [answer])
     assert sent(talk.book, "<c") == [answer]
 
 
@@ -48,10 +48,10 @@ def test_a_question_for_permission_and_its_answer(client: int, agent: int, odd: 
     talk.book.out.clear()
     params = f'{{"sessionId":"s","options":{odd}}}'
     asked = f'{{"id":7,"method":"session/request_permission","params":{params}}}'
-    talk.book.receive(Side.AGENT, [asked])
+    talk.book.receive(AGENT, [asked])
     assert asked in sent(talk.book, "<c")
     answer = f'{{"id":7,"result":{{"outcome":{odd}}}}}'
-    talk.book.receive(Side.CLIENT, [answer])
+    talk.book.receive(CLIENT, [answer])
     assert sent(talk.book, "<a") == [answer]
 
 
@@ -65,10 +65,10 @@ def test_a_prompt_that_was_to_tell_the_record(odd: str) -> None:
     book.do_agent("Fake")
     params = {"sessionId": "s", "cwd": "/p", "mcpServers": []}
     book.exchange("session/resume", params, {})
-    book.receive(Side.AGENT, ['{"id":"rekindle-1","result":{"sessionId":"t"}}'])
+    book.receive(AGENT, ['{"id":"rekindle-1","result":{"sessionId":"t"}}'])
     book.out.clear()
     line = f'{{"id":7,"method":"session/prompt","params":{{"sessionId":"s","prompt":[{odd}]}}}}'
-    book.receive(Side.CLIENT, [line])
+    book.receive(CLIENT, [line])
     assert sent(book, "<a") == [line.replace('"s"', '"t"')]
 
 
@@ -81,12 +81,12 @@ def test_an_agent_that_was_started_anew_may_ask_under_any_id(own_id: bytes) -> N
     book.exchange("_x/y", {}, {})
     book.out.clear()
     own_id = own_id.decode("unicode_escape").encode("latin-1")
-    step = book.relay.receive(Side.AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
-    (line,) = step.to_client
+    step = book.relay.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
+    (line,) = step.to_clients[CLIENT]
     assert json.loads(line)["id"].startswith("rekindle-1-")
     assert step.reports == []
     odd = b'{"method":"$/cancel_request","params":{"requestId":1,"x":%s}}' % (b"9" * 5000)
-    assert book.relay.receive(Side.AGENT, odd, 6).to_client == [odd]
+    assert book.relay.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
 
 
 @unreadable

@@ -136,3 +136,10 @@ def test_a_replay_without_an_end_is_not_waited_for() -> None:
         book.receive(AGENT, [json.dumps(line)])
         book.do_wait("0.1")
     assert '"restored":"native"' in book.out[-1]
+
+
+def test_an_engine_accepts_one_client() -> None:
+    engine = Engine(EngineSettings())
+    assert engine.add_client() == CLIENT
+    with pytest.raises(ValueError, match="has a client already"):
+        engine.add_client()

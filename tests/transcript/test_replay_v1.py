@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from client_model_v1 import Editor
-from playbook import Playbook
+from playbook import CLIENT, Playbook
 from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Opened, Side
+from rekindle.proxy.step import AGENT
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import handover_notice, replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
@@ -133,8 +134,8 @@ def test_what_the_client_is_told_again_is_what_it_saw(
     if name == "renamed":
         book.record.store.write([Opened(session_id="s", at_us=1, cwd="/p")])
     request = {"id": 1, "method": "session/new", "params": {"cwd": "/p", "mcpServers": []}}
-    book.receive(Side.CLIENT, [json.dumps(request)])
-    book.receive(Side.AGENT, ['{"id":1,"result":{"sessionId":"s"}}'])
+    book.receive(CLIENT, [json.dumps(request)])
+    book.receive(AGENT, ['{"id":1,"result":{"sessionId":"s"}}'])
     session_id = json.loads(book.out[-1][3:])["result"]["sessionId"]
     assert (session_id == "s") is (name == "s")
     live, told = Editor(), Editor()
@@ -143,19 +144,19 @@ def test_what_the_client_is_told_again_is_what_it_saw(
         live.prompt(prompt)
         params = {"sessionId": session_id, "prompt": prompt}
         request = {"id": 2, "method": "session/prompt", "params": params}
-        book.receive(Side.CLIENT, [json.dumps(request)])
+        book.receive(CLIENT, [json.dumps(request)])
         read: list[str] = []
         for number, update in enumerate(updates):
             read.append(update_line("s", update).decode())
             if number >= len(together) or not together[number]:
-                book.receive(Side.AGENT, read)
+                book.receive(AGENT, read)
                 read = []
-        book.receive(Side.AGENT, [*read, '{"id":2,"result":{"stopReason":"end_turn"}}'])
+        book.receive(AGENT, [*read, '{"id":2,"result":{"stopReason":"end_turn"}}'])
         for update in heard(book, session_id):
             live.apply(update)
     params = {"sessionId": session_id, "cwd": "/p", "mcpServers": []}
     request = {"id": 3, "method": "session/load", "params": params}
-    book.receive(Side.CLIENT, [json.dumps(request)])
+    book.receive(CLIENT, [json.dumps(request)])
     for update in heard(book, session_id):
         told.apply(update)
     assert told.shown() == live.shown()

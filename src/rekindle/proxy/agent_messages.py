@@ -284,16 +284,17 @@ class AgentMessages:
             if not conn.requests.is_late(AGENT, request_id):
                 self._outbox.send_to_client(line)
             return
-        is_prompt = request.method == methods.PROMPT and request.session_id is not None
+        session_id = request.session_id if request.method == methods.PROMPT else None
         live = conn.sessions.get(request.session_id)
-        if is_prompt and live is not None:
+        if session_id is not None and live is not None:
             self._prompt_answered(live, request, is_error=envelope.is_error)
         if conn.is_translating:
             self._translate_response(live, request, line)
         else:
             self._outbox.send_to_client(line)
-        if is_prompt:
-            self._prompt_settled(live, request)
+        if session_id is not None:
+            self._prompt_settled(live, request.sent_id)
+            self.ended_sessions.append(session_id)
 
     def _prompt_answered(self, live: LiveSession, request: OpenRequest, *, is_error: bool) -> None:
         if not is_error:
@@ -310,14 +311,12 @@ class AgentMessages:
             self._journal.finish()
             self._journal.step.changes.append(unbound)
 
-    def _prompt_settled(self, live: LiveSession | None, request: OpenRequest) -> None:
+    def _prompt_settled(self, live: LiveSession | None, prompt_id: bytes) -> None:
         """Finish a prompt after the client has its response, unless its turn still runs."""
         self._conn.agent.deaths = 0
         if live is not None and not live.turn.is_working:
             self._outbox.announce_title(live)
-            live.handover.prompt_ended(request.sent_id)
-        if request.session_id is not None:
-            self.ended_sessions.append(request.session_id)
+            live.handover.prompt_ended(prompt_id)
 
     def _translate_response(
         self, live: LiveSession | None, request: OpenRequest, line: bytes

@@ -106,8 +106,7 @@ class ClientMessages:
         self._outbox.journal.message(conn.client.peer, AGENT, line, envelope)
         if live is not None:
             if preface is not None and isinstance(envelope.id, Raw):
-                sent = self._with_preface(live, sent, preface)
-                live.handover.send(bytes(envelope.id))
+                sent = self._with_preface(live, sent, preface, bytes(envelope.id))
             if live.agent_id != live.id:
                 sent = with_session_id(sent, live.id, live.agent_id)
         self._outbox.send_to_agent(sent)
@@ -122,13 +121,21 @@ class ClientMessages:
             live.turn.held_prompt = bytes(envelope.id)
         return with_id(line, Raw(encode(f"{PROMPT_ID}{self._prompt_count}")))
 
-    def _with_preface(self, live: LiveSession, line: bytes, preface: dict[str, Any]) -> bytes:
-        """Return a prompt with a block before the user's own, and record that block."""
-        message = decode_object(line) or {}
+    def _with_preface(
+        self, live: LiveSession, line: bytes, preface: dict[str, Any], prompt_id: bytes
+    ) -> bytes:
+        """Return a prompt with a block before the user's own, and record that block.
+
+        A prompt that cannot be decoded is returned unchanged, and the handover stays due.
+        """
+        message = decode_object(line)
+        if message is None:
+            return line
         params = as_object(message.get("params"))
         blocks = as_array(params.get("prompt"))
         is_handover = live.handover.is_history_due
         self._outbox.journal.preface(live.id, preface, blocks, is_handover=is_handover)
+        live.handover.send(prompt_id)
         return encode({**message, "params": {**params, "prompt": [preface, *blocks]}})
 
     # -- one message -----------------------------------------------------------------------

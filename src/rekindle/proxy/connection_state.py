@@ -132,8 +132,7 @@ class AgentState(Struct, kw_only=True):
 
     def initialize_succeeded(self, capabilities: Capabilities) -> None:
         """Store the capabilities from the response to `initialize`."""
-        if self.phase is not AgentPhase.DEAD:
-            self.advance("initialized")
+        self.advance("initialized")
         self.was_ready = True
         self.capabilities = capabilities
         self.identity = AgentIdentity(
