@@ -104,3 +104,15 @@ def test_a_user_title_is_not_replaced_by_the_agents() -> None:
         "sessionUpdate": "session_info_update",
         "updatedAt": "now",
     }
+
+
+def test_further_output_of_a_terminal_is_recorded_and_hidden_from_a_version_1_client() -> None:
+    made = pair(1, 2)
+    content = [{"type": "terminal", "terminalId": "t1"}]
+    made.update("s1", "tool_call_update", toolCallId="c1", title="Run", content=content)
+    made.update("s1", "terminal_output_chunk", terminalId="t1", data="YWFhYWFhYWFhYQ==")
+    sent = [
+        made.update("s1", "terminal_output_chunk", terminalId="t1", data="Yg==") for _ in range(3)
+    ]
+    assert [it.to_client for it in sent] == [[], [], []]
+    assert all("s1 agent update v2" in it.recorded for it in sent)

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from rekindle.text.times import in_us, iso, read_iso
+from rekindle.text.times import WEEK_US, in_us, iso, read_iso, week_of
 
 
 @given(st.integers(-60_000_000_000_000, 4_000_000_000_000))
@@ -29,3 +29,10 @@ def test_the_first_of_times_has_a_place_before_ours() -> None:
     told = read_iso("0001-01-01T00:00:00+14:00")
     assert told is not None
     assert in_us(told) < 0
+
+
+def test_a_week_starts_on_monday_in_utc() -> None:
+    monday_us = 1_735_516_800_000_000  # 2024-12-30T00:00:00Z
+    assert week_of(monday_us) == monday_us
+    assert week_of(monday_us - 1) == monday_us - WEEK_US
+    assert week_of(monday_us + WEEK_US - 1) == monday_us

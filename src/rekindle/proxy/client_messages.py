@@ -266,7 +266,5 @@ class ClientMessages:
 
 
 def _request_key(line: bytes) -> Hashable:
-    envelope = read_envelope(line)
-    if envelope is None or not isinstance(envelope.id, Raw):
-        return None
-    return request_key(envelope.id)
+    request_id = (read_envelope(line) or Envelope()).id
+    return None if request_id is UNSET else request_key(request_id)
