@@ -54,7 +54,7 @@ class EnginePair(Playbook):
     def send(self, peer: Peer, message: Json) -> "Sent":
         """Let a peer send a message; return what that caused."""
         self.out.clear()
-        self.receive(peer, [json.dumps(message)])
+        self.receive(peer, [json.dumps(message, separators=(",", ":"))])
         return Sent(self.out)
 
 
