@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 
 import pytest
 
@@ -290,6 +290,30 @@ def test_a_sink_that_is_full_makes_its_writers_wait(monkeypatch: pytest.MonkeyPa
         os.close(writing)
 
 
+def test_finish_waits_for_the_write_of_another_thread() -> None:
+    reading, writing = os.pipe()
+    writer = PipeWriter(writing, lambda: None)
+    line = b"x" * 1_000_000 + b"\n"
+    finishing = Thread(target=writer.finish)
+    try:
+        writer.queue(line)
+        # The background thread has the line now, and waits for a reader.
+        writer.flush_in_background()
+        got = os.read(reading, 1)
+        finishing.start()
+        finishing.join(0.05)
+        assert finishing.is_alive()
+        while len(got) < len(line):
+            got += os.read(reading, 65536)
+        finishing.join(PATIENCE)
+        assert not finishing.is_alive()
+        assert got == line
+    finally:
+        writer.close()
+        os.close(reading)
+        os.close(writing)
+
+
 def test_pipes_that_do_not_let_us_wait_are_waited_for_all_the_same() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
@@ -303,7 +327,7 @@ def test_pipes_that_do_not_let_us_wait_are_waited_for_all_the_same() -> None:
         sink.flush_in_background()
         lines = stdio.read_lines(reading)
         assert next(lines) == (line[:-1], True)
-        Timer(0.05, sink.put, [line]).start()
+        Timer(0.05, sink.queue, [line]).start()
         Timer(0.1, sink.flush_in_background).start()
         assert next(lines) == (line[:-1], True)
         assert not broken

@@ -27,6 +27,8 @@ class AgentConnection:
         self.failure = ""
         """The limit that it broke."""
         self.has_exited = False
+        self.is_receiving = False
+        """Whether some of its output is being forwarded at the moment."""
         self._reader: Thread | None = None
 
     def start(
@@ -39,7 +41,9 @@ class AgentConnection:
         def read() -> None:
             try:
                 for lines, is_terminated in read_lines(self.process.stdout):
+                    self.is_receiving = True
                     receive(lines, is_terminated)
+                    self.is_receiving = False
             except EndlessLine as error:
                 self.failure = str(error)
             self.has_closed_output = True
@@ -53,15 +57,17 @@ class AgentConnection:
         self._reader = start_thread(read)
         start_thread(wait)
 
-    def drain(self, is_client_slow: Callable[[], bool]) -> bool:
-        """Read what the agent wrote before it exited; return whether it left processes behind."""
+    def drain(self, is_busy: Callable[[], bool]) -> bool:
+        """Read what the agent wrote before it exited; return whether it left processes behind.
+
+        Time during which `is_busy` returns True does not count: a slow client receives everything.
+        """
         reader = self._reader
         deadline = Deadline(_DRAIN_TIMEOUT)
-        while reader is not None and reader.is_alive() and not deadline.has_passed:
-            reader.join(_POLL_SECONDS)
-            if is_client_slow():
-                # The client reads slowly. It still receives everything.
+        while reader is not None and reader.is_alive() and (is_busy() or not deadline.has_passed):
+            if is_busy():
                 deadline = Deadline(_DRAIN_TIMEOUT)
+            reader.join(_POLL_SECONDS)
         was_left = self.process.end(_DRAIN_TIMEOUT)
         if reader is not None:
             reader.join(_POLL_SECONDS)

@@ -120,7 +120,11 @@ class StdioProxy:
     def _bury(self, agent: AgentConnection) -> None:
         """Forward the last output of an agent that has exited, and report its exit."""
         writer = self._client_transport.writer
-        if agent.drain(lambda: writer.is_writing and not self._must_end):
+
+        def is_busy() -> bool:
+            return (agent.is_receiving or writer.is_writing) and not self._must_end
+
+        if agent.drain(is_busy):
             self._log.note("ended processes that the agent had left running")
         if agent.failure:
             self._log.report(f"the agent sent {agent.failure}: it was ended")
@@ -216,7 +220,7 @@ class StdioProxy:
 
     def _drain_client(self) -> None:
         """Let the client read the remaining output, unless no peer is waited for."""
-        writing = start_thread(self._client_transport.writer.flush)
+        writing = start_thread(self._client_transport.writer.finish)
         while writing.is_alive() and not self._must_end:
             writing.join(_POLL_SECONDS)
         writing.join(_POLL_SECONDS)

@@ -1,9 +1,11 @@
 """Asking which session to go on with."""
 
 import os
+import sys
 
 from msgspec.structs import replace
 
+from rekindle.cli.confirm import ask
 from rekindle.cli.formatting import age, agent_name, folder, one_line, title
 from rekindle.cli.terminal import columns
 from rekindle.errors import RekindleError, StoreError
@@ -25,13 +27,14 @@ def pick(store: Store, page: Page = _ALL) -> Session:
         print(_line(number, session, columns()))
     while True:
         try:
-            answer = input(f"Which one, 1 to {len(sessions)}? [1] ").strip() or "1"
-        except EOFError as error:
-            print()
-            raise RekindleError("no session was chosen") from error
+            line = ask(f"Which one, 1 to {len(sessions)}? [1] ", sys.stdout)
         except KeyboardInterrupt:
             print()
             raise
+        if not line:
+            print()
+            raise RekindleError("no session was chosen")
+        answer = line.strip() or "1"
         if answer.isdecimal() and 1 <= int(answer) <= len(sessions):
             return sessions[int(answer) - 1]
         print(f"{one_line(answer)!r} is none of these")

@@ -136,6 +136,12 @@ class PipeWriter:
                     self._write(data)
                     self._bytes_written += len(data)
 
+    def finish(self) -> None:
+        """Write everything that is queued, and wait until no other thread is writing."""
+        self.flush()
+        with self._lock:
+            pass
+
     def flush_in_background(self) -> None:
         """Have everything that is queued written by a thread of the writer's own."""
         if not self._queue:
