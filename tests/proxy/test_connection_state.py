@@ -44,7 +44,7 @@ TRANSITIONS = {
         P.REINITIALIZING: P.SILENT,
         P.SILENT: P.SILENT,
     },
-    "exited": {phase: P.DEAD for phase in AgentPhase if phase is not P.STARTING},
+    "exited": {**dict.fromkeys(AgentPhase, P.DEAD), P.STARTING: P.STARTING},
 }
 
 

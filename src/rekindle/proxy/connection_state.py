@@ -82,7 +82,7 @@ _AGENT_TRANSITIONS: dict[str, dict[AgentPhase, AgentPhase]] = {
         _P.REINITIALIZING: _P.SILENT,
         _P.SILENT: _P.SILENT,
     },
-    "exited": {phase: _P.DEAD for phase in AgentPhase if phase is not _P.STARTING},
+    "exited": {**dict.fromkeys(AgentPhase, _P.DEAD), _P.STARTING: _P.STARTING},
 }
 
 
@@ -103,6 +103,7 @@ class AgentState(Struct, kw_only=True):
     | closed_output | ready, initializing, restarted, reinitializing | silent        |
     | closed_output | silent                                        | silent         |
     | exited        | every phase but starting                      | dead           |
+    | exited        | starting (the exit of an earlier process)     | starting       |
 
     `initialize_failed` returns from initializing to ready if the agent was ready before, otherwise
     to uninitialized. An exit before the first `initialized` is final: the engine does not start
