@@ -177,7 +177,7 @@ def test_what_is_said_after_something_else_stands_after_it() -> None:
         it.text if isinstance(it, TranscriptMessage) else type(it).__name__ for it in turn.items
     ]
     assert items == [
-        "Go", "One.", "ToolCall", "Two.", "Hm", "Three.", "Plan", "Four.", "Another.",
+        "Go", "One.", "ToolCallItem", "Two.", "Hm", "Three.", "PlanItem", "Four.", "Another.",
     ]  # fmt: skip
     assert tally.messages == 6
 
