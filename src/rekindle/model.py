@@ -232,7 +232,25 @@ class Truncated(Struct, frozen=True, kw_only=True):
     until_seq: int
 
 
-Change = EntryBatch | Opened | Titled | Counted | Deleted | Archived | Forked | Imported | Truncated
+class AgentSaved(Struct, frozen=True, kw_only=True):
+    """The agent is known to have saved every turn that the session has now."""
+
+    session_id: str
+    at_us: int
+
+
+Change = (
+    EntryBatch
+    | Opened
+    | Titled
+    | Counted
+    | Deleted
+    | Archived
+    | Forked
+    | Imported
+    | Truncated
+    | AgentSaved
+)
 """What can be written to a store."""
 
 
@@ -272,6 +290,8 @@ class Session(Struct, frozen=True, kw_only=True):
     turns: int
     messages: int
     origin: Origin | None = None
+    saved_turns: int = 0
+    """The number of turns that the agent is known to have saved."""
 
     @property
     def is_imported(self) -> bool:

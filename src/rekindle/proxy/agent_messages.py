@@ -114,7 +114,7 @@ class AgentMessages:
         is_history = kind not in methods.STATE_KINDS
         policy = live.updates.policy
         if is_history:
-            live.updates.stats.add(kind, is_user=kind in methods.USER_MESSAGE_KINDS)
+            live.updates.add_history(kind, line)
         if live.is_closed or (is_history and policy is UpdatePolicy.DISCARD):
             return
         if live.memory.is_in_transition and self._is_held_back(live, kind, line):

@@ -123,6 +123,8 @@ class AgentState(Struct, kw_only=True):
     initialize_params: list[dict[str, Any]] = []
     """The params of `initialize`, one for each protocol version, the accepted one first."""
     last_exit: AgentExit | None = None
+    last_exit_us: int | None = None
+    """The time at which its last process ended."""
 
     def advance(self, event: str) -> None:
         """Make the transition of an event. Raises InvalidTransition."""
@@ -152,10 +154,10 @@ class AgentState(Struct, kw_only=True):
         if self.was_ready and self.is_running:
             self.advance("closed_output")
 
-    def exit(self, how: AgentExit) -> None:
+    def exit(self, how: AgentExit, at_us: int) -> None:
         """Note the end of the agent's process."""
         self.advance("exited")
-        self.last_exit = how
+        self.last_exit, self.last_exit_us = how, at_us
         self.deaths += 1
         self.generation += 1
 

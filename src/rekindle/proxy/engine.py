@@ -38,7 +38,7 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
 from rekindle.proxy.handlers.cursor import send_position
-from rekindle.proxy.journal import Journal
+from rekindle.proxy.journal import Journal, saved_sessions
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 
@@ -109,10 +109,12 @@ class Engine:
         self._begin(at_us)
         self._journal.fast_path = None
         conn, outbox = self._conn, self._outbox
-        conn.agent.exit(exited)
+        conn.agent.exit(exited, at_us)
         for request in conn.requests.answer_for_clients():
             params = {"requestId": Raw(request.sent_id)}
             outbox.send_to_client(notification(methods.CANCEL_REQUEST, params))
+        if exited.exit_code == 0:
+            self._journal.record_changes(saved_sessions(conn))
         for live in conn.sessions.working():
             outbox.interrupt_turn(live, exited)
         conn.agent_exited()

@@ -87,6 +87,13 @@ class LoadTranscript(Struct, frozen=True):
     session_id: str
 
 
+class ReadEntries(Struct, frozen=True):
+    """Read the entries of a session after a seq. Result: a list of Entry."""
+
+    session_id: str
+    after: int
+
+
 class AcquireLease(Struct, frozen=True):
     """Acquire the lease of a session. Result: a LeaseResult."""
 
@@ -201,6 +208,7 @@ Query = (
     | ListSessions
     | LookupIds
     | LoadTranscript
+    | ReadEntries
     | AcquireLease
     | ReleaseLease
     | EraseSession

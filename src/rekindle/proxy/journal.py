@@ -20,6 +20,7 @@ from rekindle.acp.jsonrpc import Envelope
 from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.jsonvalue import as_array, as_object, as_str, decode, decode_object, encode
 from rekindle.model import (
+    AgentSaved,
     Change,
     Counted,
     Entry,
@@ -604,6 +605,18 @@ def agent_entry(
         data=line,
         protocol=conn.agent.capabilities.protocol if protocol is None else protocol,
     )
+
+
+def saved_sessions(conn: ConnectionState) -> list[Change]:
+    """Return the changes for an agent that exits by itself, and so has saved its sessions.
+
+    Left out are sessions with a running turn, and those of which the agent still lacks turns.
+    """
+    return [
+        AgentSaved(session_id=live.id, at_us=conn.at_us)
+        for live in conn.sessions.known_to_agent()
+        if not conn.has_turn(live.id)
+    ]
 
 
 def normalize_folder(path: str) -> str:

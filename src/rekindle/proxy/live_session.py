@@ -16,9 +16,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from rekindle.acp import methods
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2
 from rekindle.model import UNKNOWN_TO_AGENT
+from rekindle.transcript.replay_match import ReplayReader
 
 
 class InvalidTransition(RuntimeError):
@@ -162,7 +164,7 @@ class ReplayStats(Struct):
 
 
 class UpdateGate(Struct):
-    """The update policy of a session, and the counts that decide whether a replay was complete.
+    """The update policy of a session, and the replay by which a restore is judged.
 
     | event            | from | to          |
     |------------------|------|-------------|
@@ -176,11 +178,19 @@ class UpdateGate(Struct):
 
     policy: UpdatePolicy = UpdatePolicy.FORWARD
     stats: ReplayStats = field(default_factory=ReplayStats)
+    reader: ReplayReader | None = None
+    """Collects the replay that is compared with the record."""
 
-    def expect_replay(self, policy: UpdatePolicy) -> None:
+    def expect_replay(self, policy: UpdatePolicy, reader: ReplayReader | None = None) -> None:
         """Apply a policy to the history that the agent may replay now, and count it from zero."""
-        self.policy = policy
+        self.policy, self.reader = policy, reader
         self.stats = ReplayStats()
+
+    def add_history(self, kind: str, line: bytes) -> None:
+        """Count an update of the history, and collect it if it is compared with the record."""
+        self.stats.add(kind, is_user=kind in methods.USER_MESSAGE_KINDS)
+        if self.reader is not None:
+            self.reader.add(kind, line)
 
     def discard_history(self) -> None:
         """Discard the history that the agent may replay."""
@@ -188,7 +198,7 @@ class UpdateGate(Struct):
 
     def prompt_forwarded(self) -> None:
         """Forward updates again: they belong to the turn of the prompt."""
-        self.policy = UpdatePolicy.FORWARD
+        self.policy, self.reader = UpdatePolicy.FORWARD, None
 
 
 # -- handover -------------------------------------------------------------------------------
@@ -553,6 +563,14 @@ class LiveSessions:
     def working(self) -> list[LiveSession]:
         """Return the open sessions that a version 2 agent works on."""
         return [live for live in self._by_id.values() if live.turn.is_working]
+
+    def known_to_agent(self) -> list[LiveSession]:
+        """Return the sessions that the agent knows with all their turns."""
+        return [
+            live
+            for live in self._by_id.values()
+            if live.memory.state is MemoryState.READY and live.handover.state is HandoverState.NONE
+        ]
 
     def holding_prompt(self, request_id: bytes) -> LiveSession | None:
         """Return the session in which a version 1 client's prompt with this id is held."""

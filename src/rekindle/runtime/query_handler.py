@@ -14,6 +14,7 @@ from rekindle.proxy.flow import (
     LookupIds,
     Query,
     QueryFailed,
+    ReadEntries,
     ReleaseLease,
     SameFolder,
     StartAgent,
@@ -44,7 +45,7 @@ class QueryHandler:
                 return self._acquire_lease(query)
             case LookupIds() | ReleaseLease() | EraseSession():
                 return self._answer_if_possible(query)
-            case GetSession() | ListSessions() | LoadTranscript():
+            case GetSession() | ListSessions() | LoadTranscript() | ReadEntries():
                 try:
                     return self._recorder.ask(lambda store: _read(store, query))
                 except StoreError as error:
@@ -83,7 +84,7 @@ class QueryHandler:
             return LeaseResult(holder=None if query.may_take_over else other)
 
 
-def _read(store: Store, query: GetSession | ListSessions | LoadTranscript) -> object:
+def _read(store: Store, query: GetSession | ListSessions | LoadTranscript | ReadEntries) -> object:
     match query:
         case GetSession():
             return _session_or_none(store, query.session_id)
@@ -91,6 +92,8 @@ def _read(store: Store, query: GetSession | ListSessions | LoadTranscript) -> ob
             return store.sessions(query.page)
         case LoadTranscript():
             return fold(store.read(query.session_id))
+        case ReadEntries():
+            return list(store.read(query.session_id, after=query.after))
 
 
 def _session_or_none(store: Store, session_id: str) -> Session | None:

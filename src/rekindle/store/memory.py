@@ -14,6 +14,7 @@ from rekindle.model import (
     AgentIdentity,
     Archived,
     Change,
+    AgentSaved,
     Counted,
     Deleted,
     Entry,
@@ -320,8 +321,15 @@ class MemoryStore:
             case _:
                 self._apply_seldom(change)
 
-    def _apply_seldom(self, change: Forked | Deleted | Archived | Imported | Truncated) -> None:
+    def _apply_seldom(
+        self, change: Forked | Deleted | Archived | Imported | Truncated | AgentSaved
+    ) -> None:
         match change:
+            case AgentSaved():
+                record = self._records.get(change.session_id)
+                if record:
+                    session = record.session
+                    record.session = replace(session, saved_turns=session.turns)
             case Forked():
                 self._fork(change)
             case Deleted():

@@ -6,6 +6,7 @@ text says so. It is written for a model to read, and a person can read it too.
 """
 
 import json
+from collections.abc import Collection
 from itertools import takewhile
 from typing import Any
 
@@ -31,7 +32,15 @@ _REMINDER = """\
 The last turn of this conversation was cut off before it ended, and you may not remember it.
 Below is the record of it, for your information. The user's next message follows after it. Do
 not answer the record itself."""
-_SIGNS = tuple(it.partition(",")[0] for it in (_OPENING, _REMINDER))
+_UNSAVED = """\
+The last turns of this conversation may not have been saved, and you may not remember them.
+Below is the record of them, for your information. The user's next message follows after it. Do
+not answer the record itself."""
+_MISSING = """\
+Your copy of this conversation lacks the turns below, which took place before you were restarted.
+This is the record of them, for your information. The user's next message follows after it. Do
+not answer the record itself."""
+_SIGNS = tuple(it.partition(",")[0] for it in (_OPENING, _REMINDER, _UNSAVED, _MISSING))
 _LONGEST_RESULT = 2_000
 _ROOM_FOR_REMARKS = 100
 _OPEN = frozenset({"pending", "in_progress"})
@@ -51,15 +60,35 @@ def handover_text(transcript: Transcript, budget: int = BUDGET) -> str:
     return "\n\n".join(part for part in parts if part)[: max(budget, 1)]
 
 
-def reminder_text(transcript: Transcript, budget: int = BUDGET) -> str:
+def reminder_text(
+    transcript: Transcript, budget: int = BUDGET, *, with_last: bool = False
+) -> str:
     """Return the text that tells an agent of the last turns, if they were cut off; else none.
 
-    Agents may save a turn only when it has ended.
+    Agents may save a turn only when it has ended. With `with_last`, the agent may not have saved
+    the last turn that ended, either.
     """
-    cut_off = takewhile(lambda turn: turn.was_cut_off, reversed(transcript.turns))
-    turns = [_turn(turn, transcript.terminals) for turn in cut_off]
-    words = "\n\n".join([_REMINDER, *reversed(turns)])
-    return _shorten(words, max(budget, 1)) if turns else ""
+    turns = list(takewhile(lambda turn: turn.was_cut_off, reversed(transcript.turns)))
+    opening = _REMINDER
+    if with_last and len(turns) < len(transcript.turns):
+        turns.append(transcript.turns[-len(turns) - 1])
+        opening = _UNSAVED
+    return _turns_text(opening, transcript, turns[::-1], budget)
+
+
+def missing_turns_text(
+    transcript: Transcript, numbers: Collection[int], budget: int = BUDGET
+) -> str:
+    """Return the text with the turns that an agent has lost; empty if it has lost none."""
+    turns = [turn for turn in transcript.turns if turn.number in numbers]
+    return _turns_text(_MISSING, transcript, turns, budget)
+
+
+def _turns_text(
+    opening: str, transcript: Transcript, turns: list[TranscriptTurn], budget: int
+) -> str:
+    parts = [_turn(turn, transcript.terminals) for turn in turns]
+    return _shorten("\n\n".join([opening, *parts]), max(budget, 1)) if turns else ""
 
 
 def carries_history(prompt: str) -> bool:

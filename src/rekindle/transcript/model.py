@@ -233,6 +233,8 @@ class TranscriptTurn(Struct, kw_only=True):
     """The entry that ended it."""
     stop_reason: str | None = None
     error: dict[str, Any] | None = None
+    precedes_opening: bool = False
+    """Whether the session was opened again after it, before the next turn."""
 
     @property
     def unnamed_prompt(self) -> TranscriptMessage | None:

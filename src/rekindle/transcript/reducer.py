@@ -123,6 +123,8 @@ class Transcript:
                 if entry.kind is Kind.READY:
                     self.settle()
                     self._past_turns = len(self.turns)
+                    if self.turns:
+                        self.turns[-1].precedes_opening = True
                 if entry.kind is Kind.READY and entry.protocol == 1:
                     self._retire_terminals(entry)
                 self._configured(entry)

@@ -41,6 +41,7 @@ from rekindle.proxy.handlers.open import (
 from rekindle.proxy.handlers.restore import (
     RESTORE_TIMEOUT_US,
     Restored,
+    RestoreResult,
     belongs_to_agent,
     create_agent_session,
     handover_forbidden,
@@ -86,7 +87,8 @@ def fork(conn: ConnectionState, request: ClientRequest) -> Flow:
         history=how is Restored.HANDOVER and _count_turns(transcript, until) > 0,
         reminder="" if is_running else reminder_for(conn, how, transcript),
     )
-    result = {"sessionId": fork_id, **opening_result(answer, how, transcript)}
+    restored = RestoreResult(how, answer, transcript)
+    result = {"sessionId": fork_id, **opening_result(restored)}
     opening = opening_changes(conn, live, methods.FORK, recorded_response(result))
     yield RecordChanges([*changes, *opening])
     yield AcquireLease(fork_id)

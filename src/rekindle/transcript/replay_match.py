@@ -1,0 +1,292 @@
+"""Compare the history that an agent replays with the record.
+
+An agent may answer `session/load` with success although it has saved only some of the turns. Its
+replay shows which turns it knows. A recorded turn is known if the agent replays its prompt, or its
+answer. Agents change what they replay: they add context to a prompt, join its blocks, or drop
+attachments. So texts are compared without their white space, and a long prompt may be a part of a
+longer text.
+
+A turn that the agent does not replay is *missing* if no later turn is known, or if the session was
+opened again right after it: the agent ended before it saved the turn. Other turns that are not
+replayed were summarised or removed by the agent, and stay as the agent has them.
+
+A replayed turn that the record does not have is *foreign*: it was made without Rekindle.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import Struct
+
+from rekindle.acp import methods
+from rekindle.acp.text_chunk import read_text_chunk
+from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
+from rekindle.transcript.handover import carries_history
+from rekindle.transcript.model import (
+    HandoverItem,
+    ReminderItem,
+    Role,
+    TranscriptMessage,
+    TranscriptTurn,
+)
+
+_MIN_PARTIAL = 24
+"""A shorter text has to be equal, because it may be a part of any other text."""
+_HEAD = 160
+
+
+class RecordedTurn(Struct, frozen=True, kw_only=True):
+    """The parts of a recorded turn by which it is recognised in a replay."""
+
+    number: int
+    prompt: str
+    """The text of the prompt, with single spaces."""
+    answer: str = ""
+    """The beginning of the agent's first message, with single spaces."""
+    is_completed: bool = True
+    """Whether the agent ended the turn by itself."""
+    carries_history: bool = False
+    """Whether the prompt carried a handover or a reminder."""
+    precedes_opening: bool = False
+    """Whether the session was opened again right after it."""
+
+    @property
+    def may_be_unsaved(self) -> bool:
+        """Whether the agent may have nothing to save: a slash command that it did not answer."""
+        return self.prompt.startswith("/") and not self.answer
+
+
+class ReplayedTurn(Struct):
+    """A turn as the agent replays it."""
+
+    prompt: list[str] = []
+    """The text chunks of its user message."""
+    has_prompt: bool = True
+    answers: list[str] = []
+    """The beginnings of the agent's messages, with single spaces."""
+    lines: list[bytes] = []
+    """All its updates, unless a recorded turn has the same prompt."""
+
+
+class MemoryReport(Struct, frozen=True, kw_only=True):
+    """The result of a comparison."""
+
+    known: frozenset[int] = frozenset()
+    """The numbers of the recorded turns that the agent knows."""
+    missing: tuple[int, ...] = ()
+    """The numbers of the recorded turns that the agent has lost; none if it knows none at all."""
+    foreign: tuple[tuple[int, ReplayedTurn], ...] = ()
+    """Each foreign turn, after the number of the recorded turn that it follows, or 0."""
+
+
+def recorded_turns(turns: Iterable[TranscriptTurn]) -> list[RecordedTurn]:
+    """Return the turns of a transcript that have a prompt, in the form that is compared."""
+    return [
+        RecordedTurn(
+            number=turn.number,
+            prompt=prompt,
+            answer=_head(next(_texts_of(turn, Role.AGENT), "")),
+            is_completed=not turn.was_cut_off and turn.stop_reason != "cancelled",
+            carries_history=any(isinstance(it, HandoverItem | ReminderItem) for it in turn.items),
+            precedes_opening=turn.precedes_opening,
+        )
+        for turn in turns
+        for prompt in list(_texts_of(turn, Role.USER))[:1]
+    ]
+
+
+def _texts_of(turn: TranscriptTurn, role: Role) -> Iterable[str]:
+    for item in turn.items:
+        if isinstance(item, TranscriptMessage) and item.role is role:
+            yield _collapse("\n".join(as_str(block.get("text")) or "" for block in item.blocks))
+
+
+# -- reading a replay -----------------------------------------------------------------------
+
+
+class ReplayReader:
+    """Collects the turns of a replay, update by update.
+
+    The lines of a turn are dropped as soon as its prompt is one of the recorded prompts, because
+    only foreign turns need them.
+    """
+
+    def __init__(self, recorded_prompts: Collection[str] = ()) -> None:
+        self.turns: list[ReplayedTurn] = []
+        self._recorded_prompts = recorded_prompts
+        self._last_kind = ""
+        self._answer: list[str] = []
+        self._is_held = False
+        """Whether the lines of the present turn are kept."""
+
+    def add(self, kind: str, line: bytes) -> None:
+        """Add one update of the agent's history."""
+        base = kind.removesuffix("_chunk")
+        if base != self._last_kind:
+            self._end_message()
+            self._last_kind = base
+            if kind in methods.USER_MESSAGE_KINDS:
+                self.turns.append(ReplayedTurn())
+                self._is_held = True
+        if not self.turns:
+            self.turns.append(ReplayedTurn(has_prompt=False))
+        if kind in methods.USER_MESSAGE_KINDS:
+            self.turns[-1].prompt += _texts(line)
+        elif kind in methods.AGENT_MESSAGE_KINDS:
+            self._answer += _texts(line)
+        if self._is_held:
+            self.turns[-1].lines.append(line)
+
+    def finish(self) -> list[ReplayedTurn]:
+        """Return the turns that the agent has replayed so far."""
+        self._end_message()
+        self._last_kind = ""
+        return self.turns
+
+    def _end_message(self) -> None:
+        answer, self._answer = _head(_collapse("".join(self._answer))), []
+        if answer:
+            self.turns[-1].answers.append(answer)
+        if self._last_kind == "user_message":
+            turn = self.turns[-1]
+            if _collapse("".join(turn.prompt)) in self._recorded_prompts:
+                turn.lines, self._is_held = [], False
+
+
+def _texts(line: bytes) -> list[str]:
+    """Return the texts in the content of an update."""
+    chunk = read_text_chunk(line)
+    if chunk is not None:
+        return [chunk.content.text]
+    params = as_object((decode_object(line) or {}).get("params"))
+    content = as_object(params.get("update")).get("content")
+    blocks = as_array(content) or [content]
+    return [text for block in blocks if (text := as_str(as_object(block).get("text")))]
+
+
+# -- comparing ------------------------------------------------------------------------------
+
+
+def compare(recorded: Sequence[RecordedTurn], replayed: Iterable[ReplayedTurn]) -> MemoryReport:
+    """Compare a replay with the recorded turns. Both are in order."""
+    known: set[int] = set()
+    foreign: list[tuple[int, ReplayedTurn]] = []
+    position = 0
+    for turn in replayed:
+        found = _by_prompt(recorded, position, turn) or _by_answer(recorded, position, turn)
+        if found:
+            known |= {recorded[index].number for index in found}
+            position = found[-1] + 1
+        elif _may_be_foreign(turn):
+            foreign.append((recorded[position - 1].number if position else 0, turn))
+    known |= _handed_over(recorded, known)
+    return MemoryReport(
+        known=frozenset(known),
+        missing=_missing(recorded, known) if known else (),
+        foreign=tuple(foreign) if known else (),
+    )
+
+
+def is_caught_up(recorded: Sequence[RecordedTurn], report: MemoryReport) -> bool:
+    """Return whether the agent has replayed the last turn that it completed."""
+    completed = [turn.number for turn in recorded if turn.is_completed]
+    return bool(completed) and completed[-1] in report.known
+
+
+def _by_prompt(recorded: Sequence[RecordedTurn], position: int, turn: ReplayedTurn) -> list[int]:
+    """Return the indexes of the recorded turns whose prompts a replayed turn has.
+
+    They are several if no answer stood between the prompts, and the agent joins them.
+    """
+    if not turn.has_prompt:
+        return []
+    text = _PromptText(turn.prompt)
+    later = range(position, len(recorded))
+    first = next((i for i in later if text.contains(recorded[i].prompt)), None)
+    if first is None:
+        return []
+    found = [first]
+    for index in range(first + 1, len(recorded)):
+        prompt = recorded[index].prompt
+        is_another = all(prompt != recorded[i].prompt for i in found)
+        if text.is_equal(recorded[first].prompt) or not (is_another and text.contains(prompt)):
+            break
+        found.append(index)
+    return found
+
+
+def _by_answer(recorded: Sequence[RecordedTurn], position: int, turn: ReplayedTurn) -> list[int]:
+    """Return the indexes of the recorded turns whose answers a replayed turn has."""
+    found: list[int] = []
+    for answer in turn.answers:
+        if turn.has_prompt and len(answer) < _MIN_PARTIAL:
+            continue
+        later = range(position, len(recorded))
+        index = next((i for i in later if recorded[i].answer == answer), None)
+        if index is not None:
+            found.append(index)
+            position = index + 1
+    return found
+
+
+def _may_be_foreign(turn: ReplayedTurn) -> bool:
+    """Return whether a replayed turn that no recorded one matches is a turn of its own.
+
+    Agents also replay hidden context and remarks as user messages. Those have no answer.
+    """
+    is_ours = carries_history("".join(turn.prompt))
+    return turn.has_prompt and bool(turn.answers) and any(turn.prompt) and not is_ours
+
+
+def _handed_over(recorded: Sequence[RecordedTurn], known: Collection[int]) -> set[int]:
+    """Return the turns before the last known prompt that carried a handover or a reminder.
+
+    After it the agent knew all of them: by itself, or because it received them.
+    """
+    carriers = (turn.number for turn in recorded if turn.carries_history and turn.number in known)
+    last = max(carriers, default=0)
+    return {turn.number for turn in recorded if turn.number < last}
+
+
+def _missing(recorded: Sequence[RecordedTurn], known: Collection[int]) -> tuple[int, ...]:
+    missing: list[int] = []
+    gap: list[int] = []
+    for turn in recorded:
+        if turn.number in known:
+            gap = []
+            continue
+        if not turn.may_be_unsaved:
+            gap.append(turn.number)
+        if turn.precedes_opening and turn.number > min(known):
+            missing += gap
+            gap = []
+    return (*missing, *gap)
+
+
+class _PromptText:
+    """The text of a replayed prompt."""
+
+    def __init__(self, chunks: list[str]) -> None:
+        lines = [line for chunk in chunks for line in chunk.splitlines()]
+        self._variants = (_collapse("".join(chunks)), _collapse("\n".join(chunks)))
+        self._parts = {*map(_collapse, chunks), *map(_collapse, lines), *self._variants}
+
+    def is_equal(self, prompt: str) -> bool:
+        """Return whether a recorded prompt is the whole text."""
+        return prompt in self._variants
+
+    def contains(self, prompt: str) -> bool:
+        """Return whether a recorded prompt is the whole text, or a part that is recognisable."""
+        if prompt in self._parts:
+            return True
+        if len(prompt) >= _MIN_PARTIAL:
+            return any(prompt in variant for variant in self._variants)
+        joined = self._variants[0]
+        return bool(prompt) and carries_history(joined) and joined.endswith(prompt)
+
+
+def _collapse(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _head(text: str) -> str:
+    return text[:_HEAD].rstrip()
