@@ -15,11 +15,11 @@ from client import WrongResult
 from lifecycle import slowest_page_ms
 from paced import Talk
 from rekindle.model import Page
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
+from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_terms import parse
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.transfer.indexer import update_index
 from setups import connected
 
 FEWEST = 1_000
@@ -114,13 +114,13 @@ def _searched(store: Path, size: int) -> Figures:
     figures: Figures = {"index_s": _up_to_date_s(store)}
     figures["nothing_new_ms"] = median(_up_to_date_s(store) for _ in range(_ROUNDS)) * 1000
     figures["index_mb"] = store.with_name(store.name + ".index").stat().st_size / 1e6
-    with Index(store) as index:
+    with SqliteSearchIndex(store) as index:
         for name, typed in QUERIES.items():
             cwd = _A_FOLDER if "folder" in name else None
-            wanted = Wanted(terms=parse(typed), page=Page(cwd=cwd, limit=20))
+            wanted = SearchRequest(terms=parse(typed), page=Page(cwd=cwd, limit=20))
             figures[name] = _search_ms(index, wanted)
-        rare = Wanted(terms=parse(generate.RARE), page=Page(limit=1_000_000))
-        if len(search(index, rare)) != min(1000, -(-size // generate.A_RARE)):
+        rare = SearchRequest(terms=parse(generate.RARE), page=Page(limit=1_000_000))
+        if len(index.search(rare)) != min(1000, -(-size // generate.A_RARE)):
             raise WrongResult("not every session with the rare word is found")
     figures["search_ms"] = max(figures[name] for name in QUERIES)
     figures["command_ms"] = (
@@ -129,19 +129,19 @@ def _searched(store: Path, size: int) -> Figures:
     return figures
 
 
-def _search_ms(index: Index, wanted: Wanted) -> float:
+def _search_ms(index: SqliteSearchIndex, wanted: SearchRequest) -> float:
     times: list[float] = []
     for _ in range(_ROUNDS):
         begin = perf_counter()
-        search(index, wanted)
+        index.search(wanted)
         times.append((perf_counter() - begin) * 1000)
     return median(times)
 
 
 def _up_to_date_s(store: Path) -> float:
     begin = perf_counter()
-    with SqliteStore(store, create=False) as db, Index(store) as index:
-        for _ in bring_up_to_date(index, db):
+    with SqliteStore(store, create=False) as db, SqliteSearchIndex(store) as index:
+        for _ in update_index(index, db):
             pass
     return perf_counter() - begin
 

@@ -77,10 +77,10 @@ def crowd(db: SqliteStore, begin: int, end: int, padding: int) -> None:
         numbers = range(start, min(start + _SESSIONS_A_COMMIT, end))
         db.write(list(chain.from_iterable(_session(n, words, padding) for n in numbers)))
         # Each has been driven by somebody who is gone.
-        holder = LeaseHolder(token=f"gone-{start}", pid=start, host="here")
+        holder = LeaseHolder(token=f"gone-{start}", pid=start, machine="here")
         for number in numbers:
-            db.claim(session_name(number), holder)
-        db.release(holder)
+            db.acquire_lease(session_name(number), holder)
+        db.release_leases(holder)
 
 
 def session_name(number: int) -> str:

@@ -10,11 +10,11 @@ from time import perf_counter
 import lines
 from client import WrongResult
 from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
+from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_terms import parse
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.transfer.indexer import update_index
 
 _FOLDER = "/home/user/project"
 _NOW_US = 1_700_000_000_000_000
@@ -50,21 +50,23 @@ def look(_: str, store: Path, messages: int) -> Figures:
     figures |= {"mb": index_size / _MB, "store_mb": store.stat().st_size / _MB}
     figures["nothing_new"] = median(_up_to_date_s(store) for _ in range(7)) * 1000
     figures["a_turn"] = median(_after_one_turn_s(store) for _ in range(7)) * 1000
-    with Index(store) as index:
+    with SqliteSearchIndex(store) as index:
         for name, typed in QUERIES.items():
             cwd = f"{_FOLDER}/7" if "folder" in name else None
             since_us = _NOW_US + messages - 3600 if "hour" in name else None
-            wanted = Wanted(terms=parse(typed), page=Page(cwd=cwd, limit=20), since_us=since_us)
+            wanted = SearchRequest(
+                terms=parse(typed), page=Page(cwd=cwd, limit=20), since_us=since_us
+            )
             figures[name] = _middle_ms(lambda wanted=wanted: _found(index, wanted))
-        _found(index, Wanted(terms=parse('"one more answer"')))
-        rare = Wanted(terms=parse("zebrafish"), page=Page(limit=1_000_000))
-        if len(search(index, rare)) != messages // _EVERY:
+        _found(index, SearchRequest(terms=parse('"one more answer"')))
+        rare = SearchRequest(terms=parse("zebrafish"), page=Page(limit=1_000_000))
+        if len(index.search(rare)) != messages // _EVERY:
             raise WrongResult("not every message with the rare word is found")
     return figures
 
 
-def _found(index: Index, wanted: Wanted) -> None:
-    if not search(index, wanted):
+def _found(index: SqliteSearchIndex, wanted: SearchRequest) -> None:
+    if not index.search(wanted):
         raise WrongResult(f"nothing is found for {wanted}")
 
 
@@ -79,8 +81,8 @@ def _middle_ms(action: Callable[[], object]) -> float:
 
 def _up_to_date_s(store: Path) -> float:
     begin = perf_counter()
-    with SqliteStore(store, create=False) as db, Index(store) as index:
-        for _ in bring_up_to_date(index, db):
+    with SqliteStore(store, create=False) as db, SqliteSearchIndex(store) as index:
+        for _ in update_index(index, db):
             pass
     return perf_counter() - begin
 

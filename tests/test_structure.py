@@ -46,7 +46,6 @@ DEFINED_TWICE = {
     "Hunk",
     "Invocation",
     "Item",
-    "Level",
     "Line",
     "Link",
     "Mark",
@@ -65,11 +64,9 @@ DEFINED_TWICE = {
     "Source",
     "Step",
     "Talk",
-    "Tally",
     "Thought",
     "Turn",
     "Typed",
-    "Wanted",
     "What",
 }
 """Public class names that still have two definitions. The list only shrinks."""

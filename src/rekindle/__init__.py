@@ -7,9 +7,10 @@ agent before anything heavy is imported.
 TYPE_CHECKING = False  # as type checkers know it; importing it would cost every start
 
 if TYPE_CHECKING:
+    from rekindle.composition import open_store
     from rekindle.errors import RekindleError, SessionNotFound, StoreError
     from rekindle.model import AgentIdentity, Entry, Kind, Page, Session, Side
-    from rekindle.store.address import locate, open_store
+    from rekindle.store.address import locate
     from rekindle.store.base import Store
     from rekindle.transcript.reducer import Transcript, fold
 
@@ -37,7 +38,8 @@ _HOMES = {
     "rekindle.errors": {"RekindleError", "SessionNotFound", "StoreError"},
     "rekindle.model": {"AgentIdentity", "Entry", "Kind", "Page", "Session", "Side"},
     "rekindle.store.base": {"Store"},
-    "rekindle.store.address": {"locate", "open_store"},
+    "rekindle.store.address": {"locate"},
+    "rekindle.composition": {"open_store"},
 }
 
 

@@ -241,7 +241,7 @@ class LeaseHolder(Struct, frozen=True, kw_only=True):
 
     token: str
     pid: int
-    host: str
+    machine: str
 
 
 class LeaseResult(Struct, frozen=True):

@@ -13,7 +13,7 @@ import pytest
 
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Deleted, Titled, TitleSource
-from rekindle.store.address import index_path
+from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
 

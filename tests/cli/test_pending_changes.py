@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rekindle.composition import open_store
 from rekindle.model import EntryBatch, Kind, Opened, Side
-from rekindle.store.address import open_store, pending_files
-from rekindle.store.sqlite.pending import MARK, Pending
+from rekindle.store.sqlite.files import pending_files
+from rekindle.store.sqlite.pending import MAGIC, PendingFile
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import PATIENCE, REKINDLE
 
@@ -29,8 +30,8 @@ def said(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
-def waiting(path: Path, session: str = "ses_1") -> Pending:
-    made = Pending(path)
+def waiting(path: Path, session: str = "ses_1") -> PendingFile:
+    made = PendingFile(path)
     made.add([said(session, LINE), said(session, LINE)])
     return made
 
@@ -132,7 +133,7 @@ def test_what_waits_with_the_living_is_told_and_not_recorded_after_a_purge(path:
     assert f"something of what was said waits in {made.path}" in done.stderr
     assert str(other.path) not in done.stderr
     with SqliteStore(path) as store:
-        store.take_pending(made.token, made.changes())
+        store.apply_pending(made.token, made.changes())
         assert store.session("ses_1").is_purged
     made.remove()
     other.remove()
@@ -145,10 +146,10 @@ def test_what_is_damaged_takes_nothing_along_and_is_kept_and_told(path: Path) ->
     dead.leave()
     content = bytearray(dead.path.read_bytes())
     # The length of the first change, which says where the next one begins.
-    content[len(MARK)] ^= 1
+    content[len(MAGIC)] ^= 1
     dead.path.write_bytes(content)
     told: list[str] = []
-    open_store(path, tell=told.append).close()
+    open_store(path, report=told.append).close()
     kept = dead.path.with_name(dead.path.name + ".damaged")
     assert count(path) == 1 + 3
     assert pending_files(path) == [kept]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rekindle.errors import SessionNotFound
 from rekindle.model import Entry, Kind
-from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
 
 from .ledger import Conversation, Serial, asked_in, said_in
@@ -140,18 +140,18 @@ def check_leases(store_path: Path) -> None:
     # Call when nobody drives any.
     if store_path.exists():
         with SqliteStore(store_path, create=False) as store:
-            if driven := store.driven():
+            if driven := store.leased_ids():
                 raise Violation("a lease is stuck", str(driven))
 
 
 def check_soundness(store_path: Path) -> None:
     """SQLite and Rekindle's own doctor find nothing wrong, without a repair."""
     if store_path.exists():
-        with Examination(store_path) as store:
+        with Inspection(store_path) as store:
             wrong = store.complaints(full=True)
             if not wrong:
                 wrong = store.unreadable_entries()
-                wrong += [f"no session {key}" for key in store.entries_without_session()]
+                wrong += [f"no session {key}" for key in store.orphaned_keys()]
         if wrong:
             raise Violation("the store is not sound", "; ".join(wrong[:3]))
 

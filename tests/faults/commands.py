@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from rekindle.model import EntryBatch, Kind, Opened, Side
-from rekindle.store.sqlite.connection import lock_path
+from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, place
 from rekindle.store.sqlite.store import SqliteStore
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rekindle.errors import StoreError
 from rekindle.model import Kind, Page
-from rekindle.store.sqlite.quarantine import in_words, reports
+from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
 
 from .checks import Recorded, check_no_faults_of_ours, check_soundness, recorded
@@ -142,7 +142,7 @@ def _see_what_is_saved(world: World, *editors: Editor) -> None:
     stderr = "".join(it.stderr.read_text(errors="replace") for it in editors)
     told = reports(world.store)
     for report in told:
-        if in_words(report) not in stderr:
+        if report.text not in stderr:
             raise Violation("what was saved is not told", f"{report} and {stderr!r}")
         if not Path(report.path).exists():
             raise Violation("a damaged store is not kept", report.path)

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import apsw
 
-from rekindle.store.address import pending_files
-from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.files import lock_path, pending_files
 from rekindle.store.sqlite.store import SqliteStore
 
 from .checks import check_no_faults_of_ours

@@ -12,15 +12,17 @@ import apsw
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from rekindle.composition import HOOKS, recover_store
 from rekindle.errors import IndexDamaged, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import Counted, Entry, Kind, LeaseHolder
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
-from rekindle.store.address import open_pending, salvage_store
-from rekindle.store.sqlite.pages import PAGE
+from rekindle.store.address import path_address
+from rekindle.store.sqlite.pending import PendingFile
 from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.store.sqlite.wal import PAGE
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 from store_damage import (
     ALL,
@@ -128,7 +130,7 @@ def test_a_store_that_is_damaged_in_the_midst_of_sessions(start: Start, store_pa
         client.prompt(id_, "before")
     counts = [len(entries(store_path, id_)) for id_ in ids]
     with SqliteStore(store_path) as store:
-        store._empty_log()  # noqa: SLF001 - the damage would else be hidden by it
+        store._truncate_wal()  # noqa: SLF001 - the damage would else be hidden by it
     for index in ("session_by_time", "session_by_cwd", "sqlite_autoindex_session_1"):
         overwrite(store_path, index)
     for client, id_ in zip(clients, ids, strict=True):
@@ -253,9 +255,11 @@ def test_nobody_waits_for_what_takes_long(
 
     def slowly() -> str | None:
         assert may_go_on.wait(PATIENCE)
-        return salvage_store(damaged)
+        return recover_store(path_address(damaged))
 
-    recorder = Recorder(lambda: SqliteStore(damaged), heard, slowly, lambda: open_pending(damaged))
+    recorder = Recorder(
+        lambda: SqliteStore(damaged, hooks=HOOKS), heard, slowly, lambda: PendingFile(damaged)
+    )
     for n in range(3):
         recorder.record([chunks("ses_2", n, 2)], sync=True)
         with pytest.raises(StoreUnavailable, match="until what can be read of it is saved"):
@@ -275,9 +279,9 @@ def test_damage_that_is_met_at_the_end_is_seen_to_before_it_is_too_late(
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(3))
-    holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, host="here")
-    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
-    recorder.ask(lambda store: store.claim("ses_1", holder))
+    holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, machine="here")
+    recorder = recovering_recorder(store_path, heard)
+    recorder.ask(lambda store: store.acquire_lease("ses_1", holder))
     recorder.record([chunks("ses_1", 1, 5)], sync=True)
     before = entries(store_path, "ses_1")
     store_path.unlink()
@@ -285,6 +289,12 @@ def test_damage_that_is_met_at_the_end_is_seen_to_before_it_is_too_late(
     recorder.close()
     assert "recording again" in heard.told
     assert entries(store_path, "ses_1") == before
+
+
+def recovering_recorder(path: Path, heard: Heard) -> Recorder:
+    return Recorder(
+        lambda: SqliteStore(path, hooks=HOOKS), heard, lambda: recover_store(path_address(path))
+    )
 
 
 @pytest.mark.usefixtures("at_once")
@@ -295,7 +305,7 @@ def test_damage_that_a_question_meets_is_seen_to_before_it_is_answered(
     with SqliteStore(store_path) as store:
         fill(store, range(5))
         store._query("update session set command = 'no JSON' where id = 'ses_3'")  # noqa: SLF001
-    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
+    recorder = recovering_recorder(store_path, heard)
     assert recorder.ask(lambda store: store.session("ses_3")).agent.command == ()
     assert recorder.ask(lambda store: len(store.sessions(ALL))) == 5
     recorder.close()
@@ -310,17 +320,17 @@ def test_whatever_the_damage_took_recording_goes_on_and_claims_stay(
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
-    holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, host="here")
-    recorder = Recorder(lambda: SqliteStore(store_path), heard, lambda: salvage_store(store_path))
-    recorder.ask(lambda store: store.claim("ses_1", holder))
+    holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, machine="here")
+    recorder = recovering_recorder(store_path, heard)
+    recorder.ask(lambda store: store.acquire_lease("ses_1", holder))
     with SqliteStore(store_path) as store:
-        store._empty_log()  # noqa: SLF001 - as above
+        store._truncate_wal()  # noqa: SLF001 - as above
     overwrite(store_path, table)
     for n in range(3):
         recorder.record([chunks("ses_1", n, 1), Counted(session_id="ses_1", at_us=1)], sync=True)
-        recorder.ask(lambda store: (store.sessions(ALL), store.holder("ses_1")))
+        recorder.ask(lambda store: (store.sessions(ALL), store.lease_holder("ses_1")))
     with SqliteStore(store_path) as other:
-        assert other.holder("ses_1") == holder
+        assert other.lease_holder("ses_1") == holder
     recorder.close()
     assert [words.split()[0] for words in heard.told] == ["not", "the", "recording"]
     assert [entry.kind for entry in entries(store_path, "ses_1")][-3:] == [Kind.UPDATE] * 3
@@ -332,12 +342,12 @@ def test_what_may_pass_or_is_not_ours_is_never_taken_for_damage(
 ) -> None:
     called: list[str] = []
 
-    def salvage() -> str | None:
-        called.append("salvage")
+    def recover() -> str | None:
+        called.append("recover")
         return None
 
     store_path.mkdir(parents=True)
-    recorder = Recorder(lambda: SqliteStore(store_path, patience=0.01), heard, salvage)
+    recorder = Recorder(lambda: SqliteStore(store_path, timeout=0.01, hooks=HOOKS), heard, recover)
     recorder.record([chunks("s", 1, 1)], sync=True)
     store_path.rmdir()
     with closing(apsw.Connection(str(store_path))) as db:
@@ -428,7 +438,7 @@ def test_whatever_bit_of_the_header_flips_recording_goes_on(
 def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
     path = lay_down({"": bytes(file)}, folder)
     heard = Heard()
-    recorder = Recorder(lambda: SqliteStore(path), heard, lambda: salvage_store(path))
+    recorder = recovering_recorder(path, heard)
     for n in range(3):
         recorder.record([chunks("ses_3", 1000 + n, 1)], sync=n == 1)
         try:

@@ -13,14 +13,14 @@ from pathlib import Path
 import apsw
 import pytest
 
+from rekindle.composition import HOOKS, open_store
 from rekindle.model import Counted, Entry, EntryBatch, Kind, Opened, Page, Side, Titled, TitleSource
 from rekindle.runtime import recorder as module, write_buffer
 from rekindle.runtime.log import Log
 from rekindle.runtime.recorder import Recorder
-from rekindle.store.address import open_pending, open_store, pending_files
-from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.filelock import FileLock
-from rekindle.store.sqlite.pending import Pending, left
+from rekindle.store.sqlite.files import lock_path, pending_files
+from rekindle.store.sqlite.pending import PendingFile, pending_infos
 from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
@@ -56,12 +56,12 @@ def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorder_of(
-    path: Path, heard: Heard, pending: Callable[[], Pending | None] | None = None
+    path: Path, heard: Heard, pending: Callable[[], PendingFile | None] | None = None
 ) -> Recorder:
     return Recorder(
-        lambda: SqliteStore(path, patience=0.01),
+        lambda: SqliteStore(path, timeout=0.01, hooks=HOOKS),
         heard,
-        open_pending=pending or (lambda: open_pending(path)),
+        open_pending=pending or (lambda: PendingFile(path)),
     )
 
 
@@ -104,7 +104,7 @@ def test_what_waits_is_in_a_file_for_as_long_as_it_waits(path: Path, heard: Hear
     with locked(path):
         recorder.record(said(b"2"), sync=False)
         recorder.record(said(b"3", b"4"), sync=True)
-        (found,) = left(path)
+        (found,) = pending_infos(path)
         assert (found.entries, found.is_alive) == (3, True)
     recorder.record(said(b"5"), sync=False)
     assert pending_files(path) == []
@@ -117,7 +117,7 @@ def test_the_end_of_a_turn_waits_for_the_disk(
     path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(Pending, "sync", lambda waiting: synced.append(waiting.entries))
+    monkeypatch.setattr(PendingFile, "sync", lambda waiting: synced.append(waiting.entries))
     recorder = recorder_of(path, heard)
     recorder.record(said(b"1"), sync=True)
     with locked(path):
@@ -163,21 +163,21 @@ def test_who_is_killed_after_it_caught_up_has_recorded_nothing_twice(
     with locked(path):
         recorder.record(said(b"2"), sync=True)
 
-    def killed(waiting: Pending) -> None:
+    def killed(waiting: PendingFile) -> None:
         waiting.leave()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Pending, "remove", killed)
+    monkeypatch.setattr(PendingFile, "remove", killed)
     with pytest.raises(KeyboardInterrupt):
         recorder.catch_up()
-    assert [it.entries for it in left(path)] == [1]
+    assert [it.entries for it in pending_infos(path)] == [1]
     with open_store(path) as store:
         assert [entry.line for entry in store.read("s")] == [b"1", b"2"]
     assert pending_files(path) == []
 
 
 def test_where_no_file_can_be_written_memory_is_all_there_is(path: Path, heard: Heard) -> None:
-    def full() -> Pending:
+    def full() -> PendingFile:
         raise OSError(errno.ENOSPC, "no room")
 
     recorder = recorder_of(path, heard, full)
@@ -217,17 +217,17 @@ def test_titles_and_counts_wait_besides_what_was_said_or_are_told_to_be_lost(
 def test_what_was_only_in_memory_moves_into_the_file_in_its_order(path: Path, heard: Heard) -> None:
     is_full = [True, True, False]
 
-    def full() -> Pending:
+    def full() -> PendingFile:
         if is_full.pop(0):
             raise OSError(errno.ENOSPC, "no room")
-        return open_pending(path)
+        return PendingFile(path)
 
     recorder = recorder_of(path, heard, full)
     recorder.record(said(b"1"), sync=True)
     with locked(path):
         for number in range(2, 6):
             recorder.record(said(b"%d" % number), sync=True)
-        assert [it.entries for it in left(path)] == [4]
+        assert [it.entries for it in pending_infos(path)] == [4]
         recorder.close()
     with open_store(path) as store:
         assert [entry.line for entry in store.read("s")] == [b"%d" % n for n in range(1, 6)]
@@ -236,12 +236,12 @@ def test_what_was_only_in_memory_moves_into_the_file_in_its_order(path: Path, he
 def test_nothing_overtakes_what_is_in_memory(path: Path, heard: Heard) -> None:
     is_full = [True, False]
 
-    def full() -> Pending:
+    def full() -> PendingFile:
         if is_full.pop(0):
             raise OSError(errno.ENOSPC, "no room")
-        return open_pending(path)
+        return PendingFile(path)
 
-    waiting = write_buffer.Backlog(full, heard)
+    waiting = write_buffer.WriteBuffer(full, heard)
     for number in range(1, 4):
         waiting.add(said(b"%d" % number), sync=False)
     with SqliteStore(path) as store:
@@ -261,10 +261,10 @@ def test_a_file_that_is_full_keeps_what_it_has(
     with locked(path):
         recorder.record(said(b"2"), sync=True)
         with monkeypatch.context() as patch:
-            patch.setattr(Pending, "_write", full)
+            patch.setattr(PendingFile, "_write", full)
             recorder.record(said(b"3"), sync=True)
             recorder.record(said(b"4"), sync=True)
-            assert [it.entries for it in left(path)] == [1]
+            assert [it.entries for it in pending_infos(path)] == [1]
     recorder.close()
     assert recorded(path) == [b"1", b"2", b"3", b"4"]
     assert pending_files(path) == []
@@ -286,7 +286,7 @@ def test_what_can_never_be_recorded_keeps_the_rest_from_no_file(path: Path, hear
     recorder.record(said(b"1"), sync=True)
     with locked(path):
         recorder.record([Opened(session_id="\ud800", at_us=1), *said(b"2")], sync=True)
-        assert [it.entries for it in left(path)] == [1]
+        assert [it.entries for it in pending_infos(path)] == [1]
     recorder.close()
     assert recorded(path) == [b"1", b"2"]
     assert heard.told.count("one entry cannot be recorded") == 1
@@ -354,7 +354,7 @@ def test_who_is_killed_while_a_store_is_saved_loses_nothing(start: Start, damage
         session_id = client.new()
         assert client.reply(session_id, "hello").startswith("You said: hello")
         kill(client)
-        assert not any(it.is_alive for it in left(damaged))
+        assert not any(it.is_alive for it in pending_infos(damaged))
     see_it_recorded(start)
     check_turns(damaged, session_id, "hello")
     assert pending_files(damaged) == []
@@ -372,7 +372,7 @@ def test_a_session_that_began_in_the_damaged_store_goes_on_behind_what_was_saved
     session_id = client.new()
     client.prompt(session_id, "before")
     with SqliteStore(store_path) as store:
-        store._empty_log()  # noqa: SLF001 - the damage would else be hidden by it
+        store._truncate_wal()  # noqa: SLF001 - the damage would else be hidden by it
     for index in ("session_by_time", "session_by_cwd", "sqlite_autoindex_session_1"):
         overwrite(store_path, index)
     with salvage_takes_long(store_path):
@@ -394,7 +394,7 @@ def test_who_leaves_while_a_store_is_saved_says_where_the_rest_is(
         code, stderr = client.end()
         (file,) = pending_files(damaged)
     assert code == 0
-    (found,) = left(damaged)
+    (found,) = pending_infos(damaged)
     told = f"rekindle: {found.entries} entries wait in {file}, to be recorded when the store works"
     assert told in stderr
     see_it_recorded(start)
@@ -409,7 +409,7 @@ def test_two_that_are_killed_leave_a_file_each(start: Start, damaged: Path) -> N
         for client, id_ in zip(clients, ids, strict=True):
             client.prompt(id_, "hello")
             client.prompt(id_, "again")
-        assert len(left(damaged)) == 2
+        assert len(pending_infos(damaged)) == 2
         for client in clients:
             kill(client)
     see_it_recorded(start)

@@ -12,13 +12,13 @@ from rekindle.store.memory import MemoryStore
 
 T = TypeVar("T")
 
-OURS, THEIRS = (LeaseHolder(token=token, pid=1, host="here") for token in ("ours", "theirs"))
+OURS, THEIRS = (LeaseHolder(token=token, pid=1, machine="here") for token in ("ours", "theirs"))
 
 
 class Locked(MemoryStore):
     """A store that can be read and not written."""
 
-    def claim(self, *_: object, **__: object) -> LeaseResult:
+    def acquire_lease(self, *_: object, **__: object) -> LeaseResult:
         raise StoreUnavailable("locked")
 
 
@@ -42,7 +42,7 @@ def test_who_drives_a_session_is_heeded_even_if_it_cannot_be_written() -> None:
     store = Locked()
     store.write([Opened(session_id="s", at_us=1)])
     assert answers(store).answer(AcquireLease("s")) == LeaseResult()
-    MemoryStore.claim(store, "s", THEIRS)
+    MemoryStore.acquire_lease(store, "s", THEIRS)
     assert answers(store).answer(AcquireLease("s")) == LeaseResult(holder=THEIRS)
     assert answers(store).answer(AcquireLease("s", may_take_over=True)) == LeaseResult()
 

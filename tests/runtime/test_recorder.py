@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from rekindle.composition import HOOKS
 from rekindle.errors import SessionNotFound, StoreUnavailable
 from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Opened, Page, Side
 from rekindle.runtime import recorder as module, write_buffer
@@ -50,7 +51,7 @@ def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
     monkeypatch.setattr(write_buffer, "_LARGEST", 100)
     monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 40)
-    made = Recorder(lambda: SqliteStore(path, patience=0.05), heard)
+    made = Recorder(lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS), heard)
     yield made
     made.close()
 
@@ -116,7 +117,7 @@ def test_what_does_not_fit_into_memory_is_marked_as_a_gap(
 
 def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) -> None:
     path.mkdir()
-    recorder = Recorder(lambda: SqliteStore(path), heard)
+    recorder = Recorder(lambda: SqliteStore(path, hooks=HOOKS), heard)
     recorder.record(said(b"1"), sync=True)
     with pytest.raises(StoreUnavailable, match="does not work"):
         recorder.ask(lambda store: store.session("s"))
@@ -128,7 +129,7 @@ def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) 
 
 def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> None:
     path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
-    recorder = Recorder(lambda: SqliteStore(path), heard)
+    recorder = Recorder(lambda: SqliteStore(path, hooks=HOOKS), heard)
     recorder.record(said(b"1", b"2"), sync=True)
     recorder.close()
     assert "is damaged" in heard.told[0]
@@ -201,21 +202,21 @@ def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
 def test_sessions_stay_claimed_while_the_store_does_not_work(
     recorder: Recorder, path: Path, heard: Heard
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     other = lock(path)
     recorder.record(said(b"1"), sync=True)
     recorder.record(said(b"2"), sync=True)
     other.close()
     assert heard.told
     with SqliteStore(path) as elsewhere:
-        assert elsewhere.holder("s") == holder
+        assert elsewhere.lease_holder("s") == holder
         recorder.record(said(b"3"), sync=True)
         assert "recording again" in heard.told[-1]
-        assert elsewhere.holder("s") == holder
+        assert elsewhere.lease_holder("s") == holder
         recorder.close()
-        assert elsewhere.holder("s") is None
+        assert elsewhere.lease_holder("s") is None
 
 
 def _delete(path: Path) -> None:
@@ -236,10 +237,10 @@ def _delete_the_folder(path: Path) -> None:
 def test_what_is_in_use_is_saved_when_the_store_is_deleted(
     recorder: Recorder, path: Path, heard: Heard, remove: Callable[[Path], None]
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.record([Opened(session_id="other", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     recorder.record(said(b"1"), sync=True)
     remove(path)
     recorder.record(said(b"2"), sync=False)
@@ -250,18 +251,18 @@ def test_what_is_in_use_is_saved_when_the_store_is_deleted(
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
     with SqliteStore(path) as elsewhere:
         assert elsewhere.session("s").cwd == "/p"
-        assert elsewhere.holder("s") == holder
+        assert elsewhere.lease_holder("s") == holder
         assert [session.id for session in elsewhere.sessions(Page())] == ["s"]
         recorder.close()
-        assert elsewhere.holder("s") is None
+        assert elsewhere.lease_holder("s") is None
 
 
 def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
     recorder: Recorder, path: Path
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     _delete(path)
     recorder.record(said(b"1"), sync=False)
     recorder.close()
@@ -271,9 +272,9 @@ def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
 def test_an_older_copy_in_the_place_of_the_store_is_extended(
     recorder: Recorder, path: Path, tmp_path: Path
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     recorder.record(said(b"1"), sync=True)
     older = tmp_path / "older.db"
     with closing(apsw.Connection(str(path))) as db:
@@ -290,9 +291,9 @@ def test_an_older_copy_in_the_place_of_the_store_is_extended(
 def test_what_could_not_be_saved_at_once_is_saved_later(
     recorder: Recorder, path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
-    recorder.ask(lambda store: store.claim("s", holder))
+    recorder.ask(lambda store: store.acquire_lease("s", holder))
     recorder.record(said(b"1"), sync=True)
     _delete(path)
 
@@ -319,6 +320,6 @@ def test_what_is_due_is_purged_a_part_at_a_time(
             store.write([Deleted(session_id=name, at_us=number)])
         now_us = module.KEPT_DELETED_US + 10
         assert not recorder.purge_deleted(now_us)
-        assert store.deleted(now_us) == ["s2"]
+        assert store.deleted_ids(now_us) == ["s2"]
         assert recorder.purge_deleted(now_us)
-        assert store.deleted(now_us) == []
+        assert store.deleted_ids(now_us) == []

@@ -166,7 +166,7 @@ def test_what_was_deleted_long_ago_is_purged_by_itself(start: Start, store_path:
     client = connect(start)
     with SqliteStore(store_path) as store:
         patience = time.monotonic() + 20
-        while store.deleted(now_us) != ["young"]:
+        while store.deleted_ids(now_us) != ["young"]:
             assert time.monotonic() < patience
         assert list(store.read("long")) == []
     client.end()

@@ -9,6 +9,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
+from rekindle.composition import HOOKS
 from rekindle.errors import SessionAmbiguous, SessionNotFound
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
@@ -328,12 +329,12 @@ def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
 def test_ids_are_known_whoever_gave_them(store: Store) -> None:
     store.write([opened("s1", agent_session_id="a1"), opened("s2")])
     store.write([Deleted(session_id="s2", at_us=NOW)])
-    assert store.bound(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
-    assert store.bound([]) == set()
+    assert store.known_ids(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
+    assert store.known_ids([]) == set()
     store.write([opened("s1", agent_session_id="a2")])
     store.write([opened("s1", agent_session_id=UNKNOWN_TO_AGENT)])
     store.write([opened("s1", agent_session_id="a3")])
-    assert store.bound(["a1", "a2", "a3", UNKNOWN_TO_AGENT]) - {UNKNOWN_TO_AGENT} == {
+    assert store.known_ids(["a1", "a2", "a3", UNKNOWN_TO_AGENT]) - {UNKNOWN_TO_AGENT} == {
         "a1",
         "a2",
         "a3",
@@ -341,38 +342,38 @@ def test_ids_are_known_whoever_gave_them(store: Store) -> None:
 
 
 def test_one_holder_drives_a_session(store: Store) -> None:
-    one, other = (LeaseHolder(token=token, pid=1, host="here") for token in ("t1", "t2"))
+    one, other = (LeaseHolder(token=token, pid=1, machine="here") for token in ("t1", "t2"))
     store.write([opened("s1"), opened("s2")])
-    assert store.holder("s1") is None
-    assert store.claim("s1", one) == LeaseResult()
-    assert store.claim("s1", one) == LeaseResult()
+    assert store.lease_holder("s1") is None
+    assert store.acquire_lease("s1", one) == LeaseResult()
+    assert store.acquire_lease("s1", one) == LeaseResult()
     assert (
-        store.claim("s1", other)
-        == LeaseResult(holder=store.holder("s1"))
+        store.acquire_lease("s1", other)
+        == LeaseResult(holder=store.lease_holder("s1"))
         == LeaseResult(holder=one)
     )
-    assert store.claim("s2", other) == LeaseResult()
-    assert store.claim("s1", other, takeover=True) == LeaseResult(was_held_by_another=True)
-    assert store.claim("s1", other) == LeaseResult()
-    assert store.holder("s1") == other
-    store.release(one)
-    store.release(one, "s1")
-    assert store.holder("s1") == other
-    store.release(other, "s1")
-    assert (store.holder("s1"), store.holder("s2")) == (None, other)
-    assert store.claim("s1", one) == LeaseResult(was_held_by_another=True)
-    store.release(one)
-    assert store.claim("s1", one) == LeaseResult()
-    store.release(one)
-    store.release(other)
-    assert store.holder("s2") is None
+    assert store.acquire_lease("s2", other) == LeaseResult()
+    assert store.acquire_lease("s1", other, takeover=True) == LeaseResult(was_held_by_another=True)
+    assert store.acquire_lease("s1", other) == LeaseResult()
+    assert store.lease_holder("s1") == other
+    store.release_leases(one)
+    store.release_leases(one, "s1")
+    assert store.lease_holder("s1") == other
+    store.release_leases(other, "s1")
+    assert (store.lease_holder("s1"), store.lease_holder("s2")) == (None, other)
+    assert store.acquire_lease("s1", one) == LeaseResult(was_held_by_another=True)
+    store.release_leases(one)
+    assert store.acquire_lease("s1", one) == LeaseResult()
+    store.release_leases(one)
+    store.release_leases(other)
+    assert store.lease_holder("s2") is None
     with pytest.raises(SessionNotFound):
-        store.claim("nobody", one)
+        store.acquire_lease("nobody", one)
 
 
 def test_an_erased_session_is_gone(store: Store) -> None:
     store.write([stretch(b"1"), stretch(b"2", session="s2")])
-    store.claim("s1", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+    store.acquire_lease("s1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
     store.erase("s1")
     store.erase("s1")
     with pytest.raises(SessionNotFound):
@@ -380,7 +381,7 @@ def test_an_erased_session_is_gone(store: Store) -> None:
     assert ids(store.sessions(Page(with_unopened=True))) == ["s2"]
     store.write([stretch(b"new")])
     assert lines(store) == [(1, b"new")]
-    assert store.holder("s1") is None
+    assert store.lease_holder("s1") is None
 
 
 def test_what_is_purged_is_in_nobodys_way(store: Store) -> None:
@@ -402,19 +403,19 @@ def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
         store.write([opened(name, cwd="/p", agent=agent, agent_session_id="a")])
         store.write([stretch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
     store.write([opened("kept", cwd="/p"), stretch(b"1", session="kept")])
-    assert store.deleted(NOW + 3) == ["old"]
-    assert store.deleted(NOW + 9) == ["old", "new"]
-    assert store.deleted(NOW + 9, 1) == ["old"]
+    assert store.deleted_ids(NOW + 3) == ["old"]
+    assert store.deleted_ids(NOW + 9) == ["old", "new"]
+    assert store.deleted_ids(NOW + 9, 1) == ["old"]
     for name in ("old", "kept", "nobody"):
         store.purge(name)
-    assert store.deleted(NOW + 3) == []
-    assert store.deleted(NOW + 9) == ["new"]
+    assert store.deleted_ids(NOW + 3) == []
+    assert store.deleted_ids(NOW + 9) == ["new"]
     assert lines(store, "old") == []
     purged = store.session("old")
     assert (purged.agent, purged.cwd, purged.agent_session_id) == (AgentIdentity(), None, "a")
     assert (purged.deleted_us, purged.last_seq) == (NOW + 1, 0)
     assert lines(store, "kept") == [(1, b"1")]
-    assert store.bound(["old"]) == {"old"}
+    assert store.known_ids(["old"]) == {"old"}
 
 
 class AsTheModelDoes(RuleBasedStateMachine):
@@ -424,8 +425,8 @@ class AsTheModelDoes(RuleBasedStateMachine):
         super().__init__()
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "s.db"
-        self.real = SqliteStore(self.path)
-        self.model = MemoryStore()
+        self.real = SqliteStore(self.path, hooks=HOOKS)
+        self.model = MemoryStore(HOOKS)
 
     SESSIONS = st.sampled_from(["a", "b", "c"])
     TIMES = st.integers(1, 5)
@@ -480,14 +481,14 @@ class AsTheModelDoes(RuleBasedStateMachine):
 
     @rule(session=SESSIONS, before_us=TIMES)
     def purge(self, session: str, before_us: int) -> None:
-        assert self.real.deleted(before_us) == self.model.deleted(before_us)
+        assert self.real.deleted_ids(before_us) == self.model.deleted_ids(before_us)
         for store in (self.real, self.model):
             store.purge(session)
 
     @rule()
     def reopen(self) -> None:
         self.real.close()
-        self.real = SqliteStore(self.path)
+        self.real = SqliteStore(self.path, hooks=HOOKS)
 
     @invariant()
     def both_tell_the_same(self) -> None:

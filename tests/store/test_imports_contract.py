@@ -56,10 +56,10 @@ def test_entries_are_taken_away_and_others_come_instead(store: Store) -> None:
 def test_a_session_is_found_by_what_the_agent_calls_it_now_or_did_before(store: Store) -> None:
     for name in ("a1", "a2"):
         store.write([Opened(session_id="s1", at_us=NOW, agent_session_id=name)])
-    found = [store.known_to_agent_as(name) for name in ("a2", "a1", "a3")]
+    found = [store.find_by_agent_id(name) for name in ("a2", "a1", "a3")]
     assert found == ["s1", "s1", None]
     store.write([opened("s2")])
-    assert store.known_to_agent_as("s2") == "s2"
+    assert store.find_by_agent_id("s2") == "s2"
 
 
 def test_what_hangs_on_a_session_does_not_count_beside_it(store: Store) -> None:

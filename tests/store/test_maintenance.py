@@ -11,6 +11,7 @@ import apsw
 import pytest
 from hypothesis import given, strategies as st
 
+from rekindle.composition import HOOKS
 from rekindle.errors import StoreUnavailable
 from rekindle.model import (
     AgentIdentity,
@@ -106,26 +107,26 @@ def test_a_session_is_interrupted_when_its_last_turn_has_no_end(
     store: Store, entries: list[EntryBatch], standing: SessionStatus
 ) -> None:
     store.write([opened("s"), *entries, opened("other")])
-    assert store.standings(["s", "other"]) == {"s": standing, "other": SessionStatus.IDLE}
+    assert store.statuses(["s", "other"]) == {"s": standing, "other": SessionStatus.IDLE}
 
 
 def test_a_session_that_is_driven_is_live_whatever_its_last_turn(store: Store) -> None:
-    holder = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     store.write([opened("s"), prompt(), opened("other")])
-    assert store.driven() == set()
-    store.claim("s", holder)
-    assert store.driven() == {"s"}
-    assert store.standings(["s", "other"]) == {"s": SessionStatus.LIVE, "other": SessionStatus.IDLE}
-    store.release(holder)
-    assert store.driven() == set()
-    assert store.standings(["s"]) == {"s": SessionStatus.INTERRUPTED}
-    assert store.standings(["nobody"]) == store.standings([]) == {}
+    assert store.leased_ids() == set()
+    store.acquire_lease("s", holder)
+    assert store.leased_ids() == {"s"}
+    assert store.statuses(["s", "other"]) == {"s": SessionStatus.LIVE, "other": SessionStatus.IDLE}
+    store.release_leases(holder)
+    assert store.leased_ids() == set()
+    assert store.statuses(["s"]) == {"s": SessionStatus.INTERRUPTED}
+    assert store.statuses(["nobody"]) == store.statuses([]) == {}
 
 
 def test_a_fork_stands_by_itself(store: Store) -> None:
     store.write([opened("s"), prompt(), ENDED, prompt()])
     store.write([Forked(session_id="f", at_us=MONDAY, parent_id="s", until_seq=2)])
-    assert store.standings(["s", "f"]) == {"s": SessionStatus.INTERRUPTED, "f": SessionStatus.IDLE}
+    assert store.statuses(["s", "f"]) == {"s": SessionStatus.INTERRUPTED, "f": SessionStatus.IDLE}
 
 
 ENTRIES = st.sampled_from(
@@ -135,11 +136,11 @@ ENTRIES = st.sampled_from(
 
 @given(entries=st.lists(ENTRIES, max_size=8))
 def test_how_a_session_stands_is_what_folding_it_would_say(entries: list[EntryBatch]) -> None:
-    with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "s.db") as real:
-        model = MemoryStore()
+    with TemporaryDirectory() as folder, SqliteStore(Path(folder) / "s.db", hooks=HOOKS) as real:
+        model = MemoryStore(HOOKS)
         for store in (real, model):
             store.write([opened("s"), *entries])
-        assert real.standings(["s"]) == model.standings(["s"])
+        assert real.statuses(["s"]) == model.statuses(["s"])
 
 
 def test_what_is_archived_is_kept_and_not_listed(store: Store) -> None:
@@ -176,9 +177,9 @@ def test_a_deleted_stray_is_purged_too(store: Store) -> None:
     store.write([said, Counted(session_id="stray", at_us=1, messages=1)])
     store.write([Deleted(session_id="stray", at_us=3)])
     assert not store.session("stray").is_purged
-    assert store.deleted(4) == ["stray"]
+    assert store.deleted_ids(4) == ["stray"]
     store.purge("stray", "nobody")
-    assert store.deleted(4) == []
+    assert store.deleted_ids(4) == []
     assert store.session("stray").is_purged
     assert list(store.read("stray")) == []
 
@@ -196,9 +197,9 @@ def test_the_weight_of_sessions_is_that_of_their_lines(store: Store) -> None:
         session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=b"12\n\n345", count=3
     )
     store.write([several, entry(Kind.UPDATE, b"6789"), entry(Kind.UPDATE, b"x", session="t")])
-    assert store.weigh(["s"]) == 9
-    assert store.weigh(["s", "t", "nobody"]) == 10
-    assert store.weigh([]) == 0
+    assert store.entries_size(["s"]) == 9
+    assert store.entries_size(["s", "t", "nobody"]) == 10
+    assert store.entries_size([]) == 0
 
 
 def test_an_overview_counts_what_there_is(store: Store) -> None:
@@ -258,7 +259,7 @@ def test_compacting_ends_and_changes_nothing_that_is_told(store: Store) -> None:
 
 def fill(path: Path, sessions: int = 8, size: int = 400_000) -> None:
     """Record some sessions, and purge every second one."""
-    with SqliteStore(path) as store:
+    with SqliteStore(path, hooks=HOOKS) as store:
         for number in range(sessions):
             name = f"s{number}"
             data = b"%d" % number * size
@@ -269,7 +270,7 @@ def fill(path: Path, sessions: int = 8, size: int = 400_000) -> None:
 
 
 def check(path: Path, sessions: int = 8, size: int = 400_000) -> None:
-    with SqliteStore(path) as store:
+    with SqliteStore(path, hooks=HOOKS) as store:
         for number in range(1, sessions, 2):
             assert [it.line for it in store.read(f"s{number}")] == [b"%d" % number * size]
     with closing(apsw.Connection(str(path))) as db:
@@ -280,9 +281,9 @@ def test_space_is_given_back_while_others_write(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     fill(path)
     before = path.stat().st_size
-    with SqliteStore(path) as store, SqliteStore(path) as other:
+    with SqliteStore(path, hooks=HOOKS) as store, SqliteStore(path, hooks=HOOKS) as other:
         for number, _ in enumerate(store.compact()):
-            other.write([entry(Kind.UPDATE, b"%d" % number, session="meanwhile")], patience=0)
+            other.write([entry(Kind.UPDATE, b"%d" % number, session="meanwhile")], timeout=0)
         written = [it.line for it in store.read("meanwhile")]
     assert len(written) > 2
     assert written == [b"%d" % number for number in range(len(written))]
@@ -303,11 +304,11 @@ def test_an_older_store_is_written_anew_when_nobody_records(tmp_path: Path) -> N
     old_store(path)
     fill(path)
     before = path.stat().st_size
-    with SqliteStore(path) as store, SqliteStore(path) as other:
-        other.claim("s1", LeaseHolder(token="t", pid=42, host="here"))  # noqa: S106 - no password
+    with SqliteStore(path, hooks=HOOKS) as store, SqliteStore(path, hooks=HOOKS) as other:
+        other.acquire_lease("s1", LeaseHolder(token="t", pid=42, machine="here"))  # noqa: S106 - no password
         with pytest.raises(StoreUnavailable, match="process 42 on here is recording"):
             list(store.compact())
-        other.release(LeaseHolder(token="t", pid=42, host="here"))  # noqa: S106
+        other.release_leases(LeaseHolder(token="t", pid=42, machine="here"))  # noqa: S106
         list(store.compact())
         assert path.stat().st_size < before * 0.6
         assert store.overview().unused == 0
@@ -343,7 +344,7 @@ def test_a_kill_while_compacting_loses_nothing(tmp_path: Path, steps: int) -> No
         # It is now somewhere in the next steps, or waits after them.
         process.kill()
     check(path)
-    with SqliteStore(path) as store:
+    with SqliteStore(path, hooks=HOOKS) as store:
         list(store.compact())
         assert store.overview().unused == 0
     check(path)
@@ -356,7 +357,7 @@ def plan_of(path: Path, sql: str, *values: object) -> str:
 
 def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    SqliteStore(path).close()
+    SqliteStore(path, hooks=HOOKS).close()
     plan = plan_of(path, sql.DELETED, 1, 1)
     assert plan == "SEARCH session USING INDEX session_by_purge (deleted_us<?)"
     plan = plan_of(path, "delete from former where session = ?", 1)
@@ -366,22 +367,22 @@ def test_purging_looks_at_no_session_that_is_not_deleted(tmp_path: Path) -> None
 
 def test_looking_for_living_holders_looks_at_no_lease_that_is_over(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    SqliteStore(path).close()
-    assert plan_of(path, leases.ALL) == "SCAN lease USING INDEX lease_by_token"
-    plan = plan_of(path, leases.DROP, "t", None)
+    SqliteStore(path, hooks=HOOKS).close()
+    assert plan_of(path, leases.ACTIVE) == "SCAN lease USING INDEX lease_by_token"
+    plan = plan_of(path, leases.RELEASE, "t", None)
     assert plan == "SEARCH lease USING INDEX lease_by_token (token=?)"
 
 
 def test_a_large_store_is_not_written_anew_while_somebody_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.maintenance.LARGEST_WAITED_FOR", 1)
+    monkeypatch.setattr("rekindle.store.sqlite.maintenance.MAX_REWRITE_BYTES", 1)
     path = tmp_path / "s.db"
-    holder = LeaseHolder(token="t", pid=7, host="here")  # noqa: S106 - no password
-    with SqliteStore(path) as recording, SqliteStore(path) as other:
+    holder = LeaseHolder(token="t", pid=7, machine="here")  # noqa: S106 - no password
+    with SqliteStore(path, hooks=HOOKS) as recording, SqliteStore(path, hooks=HOOKS) as other:
         recording.write([Opened(session_id="s", at_us=1, cwd="/p")])
-        recording.claim("s", holder)
+        recording.acquire_lease("s", holder)
         with pytest.raises(StoreUnavailable, match="process 7 on here is recording"):
             other.scrub(lambda: None)
-        recording.release(holder)
+        recording.release_leases(holder)
         other.scrub(lambda: None)

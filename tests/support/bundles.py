@@ -24,7 +24,7 @@ from rekindle.transfer.bundle_reader import Spool
 from rekindle.transfer.merge import Merged, Merger
 
 NOW = 1_700_000_000_000_000
-HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="importer", pid=1, machine="here")  # noqa: S106 - no password
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20)
 TIMES = st.integers(0, 253_402_300_799_999_999)

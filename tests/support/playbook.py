@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 CLIENT = Peer(1)
 PEERS = {"c": CLIENT, "a": AGENT}
-OTHER = LeaseHolder(token="other", pid=7, host="elsewhere")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, machine="elsewhere")  # noqa: S106 - no password
 
 
 class Record:
@@ -114,7 +114,7 @@ class Playbook:
             may_take_over="takeover" in self.flags,
         )
         self.relay = Engine(settings)
-        self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, host="here")
+        self.holder = LeaseHolder(token=f"t{self.starts}", pid=self.starts, machine="here")
         self.answers = QueryHandler(self.record, self.holder, self.start_agent)  # type: ignore[arg-type]
         self.wont_start: str | None = None
 
@@ -232,10 +232,10 @@ class Playbook:
         self.record.store.write([titled])
 
     def do_held(self, session_id: str) -> None:
-        self.record.store.claim(session_id, OTHER, takeover=True)
+        self.record.store.acquire_lease(session_id, OTHER, takeover=True)
 
     def do_freed(self, session_id: str) -> None:
-        self.record.store.release(OTHER, session_id)
+        self.record.store.release_leases(OTHER, session_id)
 
     def do_deleted(self, session_id: str) -> None:
         self.record.store.write([Deleted(session_id=session_id, at_us=self.now)])
@@ -253,7 +253,7 @@ class Playbook:
         self.wont_start = why
 
     def do_killed(self, _: str) -> None:
-        self.record.store.release(self.holder)
+        self.record.store.release_leases(self.holder)
         self.start()
 
     def do_wait(self, seconds: str) -> None:

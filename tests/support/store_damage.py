@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Entry, EntryBatch, Kind, Page, Side
-from rekindle.store.sqlite.connection import lock_path
-from rekindle.store.sqlite.inspect import Examination
-from rekindle.store.sqlite.pages import PAGE, Image, read_page
-from rekindle.store.sqlite.quarantine import Report, is_damaged
+from rekindle.store.maintenance import RecoveryReport
+from rekindle.store.sqlite.files import lock_path
+from rekindle.store.sqlite.inspect import Inspection
+from rekindle.store.sqlite.pages import DatabaseImage, read_page
+from rekindle.store.sqlite.quarantine import is_damaged
 from rekindle.store.sqlite.schema import key_at, seq_at
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.store.sqlite.wal import PAGE
 
 Files = dict[str, bytes]
 MARKS = {Kind.GAP, Kind.OPAQUE}
@@ -39,7 +41,7 @@ class Original(Struct):
         return "a store"
 
 
-class Watched(Image):
+class Watched(DatabaseImage):
     """Pages, and which of them were looked at."""
 
     seen: frozenset[int] = frozenset()
@@ -158,13 +160,15 @@ def chance_of(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 - nothing is kept secret by it
 
 
-def check_result(path: Path, original: Original, report: Report) -> dict[tuple[str, int], Entry]:
+def check_result(
+    path: Path, original: Original, report: RecoveryReport
+) -> dict[tuple[str, int], Entry]:
     """See that what was saved can be used, and was counted right; return it."""
     assert not is_damaged(path)
-    with Examination(path) as examined:
+    with Inspection(path) as examined:
         assert examined.complaints(full=True) == []
         assert examined.unreadable_entries() == []
-        assert examined.entries_without_session() == []
+        assert examined.orphaned_keys() == []
     with SqliteStore(path) as store:
         deleted = store.sessions(Page(limit=1000, with_unopened=True, deleted=True))
         sessions = [it for it in (*store.sessions(ALL), *deleted) if not it.is_purged]

@@ -11,7 +11,7 @@ from rekindle.transfer.import_scan import Gatherer, Report, Taken, Wanted
 from rekindle.transfer.merge import How
 
 NOW = 1_800_000_000_000_000
-HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="importer", pid=1, machine="here")  # noqa: S106 - no password
 
 
 class Run:

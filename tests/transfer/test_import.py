@@ -29,7 +29,7 @@ from rekindle.transfer.import_scan import Taken
 from rekindle.transfer.merge import How
 from tool_imports import NOW, Run, everything, told
 
-OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, machine="there")  # noqa: S106 - no password
 
 
 @pytest.fixture
@@ -389,16 +389,16 @@ def test_a_session_in_use_is_not_changed_under_its_user(
 ) -> None:
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
-    store.claim(SESSION, OTHER)
+    store.acquire_lease(SESSION, OTHER)
     file.turn(2)
     path = file.write(tmp_path)
     run = Run(store, tmp_path / ".claude")
     assert list(run.report.failed) == [str(path)]
     assert "in use by process 7" in run.report.failed[str(path)]
     assert len(list(store.read(SESSION))) == 3
-    store.release(OTHER)
+    store.release_leases(OTHER)
     assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
-    assert store.holder(SESSION) is None
+    assert store.lease_holder(SESSION) is None
 
 
 def test_looking_only_changes_nothing_and_tells_the_same(

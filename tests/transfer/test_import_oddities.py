@@ -20,11 +20,11 @@ from rekindle.store.base import Store
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transfer import batch_writer
 from rekindle.transfer.import_apply import Importer
-from rekindle.transfer.import_scan import Gatherer, Report, Wanted
+from rekindle.transfer.import_scan import Gatherer, Report, SearchRequest
 from rekindle.transfer.merge import How
 from tool_imports import HOLDER, NOW, Run, everything, told
 
-OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
+OTHER = LeaseHolder(token="other", pid=7, machine="there")  # noqa: S106 - no password
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interrupti
     with pytest.raises(KeyboardInterrupt):
         Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
     assert len(list(store.read(SESSION))) == 8
-    assert store.holder(SESSION) is None
+    assert store.lease_holder(SESSION) is None
     assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
     ((session, _, entries),) = everything(store)
     assert entries == told(path)
@@ -119,11 +119,11 @@ def test_nobody_goes_on_with_it_while_it_is_written(
     def tell(tally: Tally) -> Iterator[Entry]:
         for entry in talk.tell(tally):
             if entry.seq == 6:
-                assert store.claim(SESSION, OTHER).holder == HOLDER
+                assert store.acquire_lease(SESSION, OTHER).holder == HOLDER
             yield entry
 
     Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
-    store.claim(SESSION, OTHER)
+    store.acquire_lease(SESSION, OTHER)
     grown = replace(talk.arrived, origin=replace(talk.arrived.origin, sha256="another"))  # type: ignore[type-var]
     with pytest.raises(SessionInUse):
         Importer(store, HOLDER).take(
@@ -151,7 +151,7 @@ def test_a_mistake_of_an_importer_keeps_no_other_session_out(
         raise KeyError("odd")
         yield
 
-    gatherer = Gatherer(replace(TOOL, read=read), Wanted())
+    gatherer = Gatherer(replace(TOOL, read=read), SearchRequest())
     report = Report(tool="claude")
     assert gatherer.take(found, Importer(store, HOLDER), report, NOW, lambda _: None) == []
     assert report.failed == {str(path): "a bug in Rekindle: KeyError: 'odd'"}

@@ -259,17 +259,17 @@ def test_nobody_elses_command_is_taken_over_unless_trusted(here: Store, there: S
 
 def test_a_session_in_use_is_not_changed_under_its_user(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
-    other = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
-    here.claim("s1", other)
+    other = LeaseHolder(token="other", pid=7, machine="there")  # noqa: S106 - no password
+    here.acquire_lease("s1", other)
     assert hows(here, packed(there, "s1")) == [("unchanged", "s1", 0)]
     there.write([asked("s1", "More")])
     before = everything(here)
     with pytest.raises(SessionInUse):
         taken(here, packed(there, "s1"))
     assert everything(here) == before
-    here.release(other)
+    here.release_leases(other)
     taken(here, packed(there, "s1"))
-    assert here.holder("s1") is None
+    assert here.lease_holder("s1") is None
     # Whoever drives it next learns that it was changed.
-    assert here.claim("s1", other).was_held_by_another
-    assert here.claim("s1", HOLDER).holder == other
+    assert here.acquire_lease("s1", other).was_held_by_another
+    assert here.acquire_lease("s1", HOLDER).holder == other

@@ -16,9 +16,10 @@ from rekindle.cli.formatting import one_line, print_json, printable
 from rekindle.cli.progress import Bar
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns
+from rekindle.composition import open_store
 from rekindle.errors import BadBundle, SessionInUse, UsageError
 from rekindle.model import Entry, LeaseHolder, TitleSource
-from rekindle.store.address import locate, open_store
+from rekindle.store.address import locate
 from rekindle.text.widths import cut, width
 from rekindle.transfer.bundle_format import SessionLine
 from rekindle.transfer.bundle_reader import Spool
@@ -57,7 +58,7 @@ def take_bundle(arguments: argparse.Namespace) -> int:
 
 def holder() -> LeaseHolder:
     """Return who imports."""
-    return LeaseHolder(token=uuid4().hex, pid=os.getpid(), host=socket.gethostname())
+    return LeaseHolder(token=uuid4().hex, pid=os.getpid(), machine=socket.gethostname())
 
 
 def _fill(spool: Spool, source: str) -> None:

@@ -2,21 +2,16 @@
 
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path, PurePath
 
 from rekindle.model import AgentIdentity, Session
-from rekindle.text.sanitize import spelled_out as printable
-from rekindle.text.times import in_utc
+from rekindle.text import times
+from rekindle.text.sanitize import one_line, spelled_out
+
+printable = spelled_out
 
 _A_THOUSAND = 1000
 _MINUTE = 60
-_AGES = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
-
-
-def one_line(text: str) -> str:
-    """Put a text on one line."""
-    return printable(" ".join(text.split()))
 
 
 def print_json(value: object) -> None:
@@ -30,21 +25,12 @@ def print_json(value: object) -> None:
 
 def age(at_us: int) -> str:
     """Say how long ago something was."""
-    amount = max(0.0, time.time() - at_us / 1e6)
-    for most, unit in _AGES:
-        if amount < most:
-            return f"{int(amount)} {unit}"
-        amount /= most
-    return f"{int(amount)} y"
+    return times.age(at_us, time.time_ns() // 1000)
 
 
 def clock(at_us: int) -> str:
     """Write a time as people here do."""
-    told = in_utc(at_us)
-    # Where clocks are ahead of UTC, the calendar ends some hours before.
-    with suppress(OverflowError, ValueError, OSError):
-        told = told.astimezone()
-    return told.strftime("%Y-%m-%d %H:%M")
+    return times.local_time(at_us)
 
 
 def lasting(duration_us: int) -> str:

@@ -6,7 +6,7 @@ import sys
 from rekindle.cli.arguments import some_text
 from rekindle.cli.formatting import folder, one_line, title
 from rekindle.cli.project import spellings
-from rekindle.cli.store_access import every, find_left, short_id
+from rekindle.cli.store_access import every, find_existing, short_id
 from rekindle.errors import StoreError, UsageError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
@@ -35,7 +35,7 @@ def choose(store: Store, session_id: str | None, *, last: bool, words: str | Non
     """Return the session that is meant. Raises UsageError, StoreError."""
     check_choice(session_id, last=last, words=words)
     if session_id is not None:
-        return find_left(store, session_id)
+        return find_existing(store, session_id)
     return last_used(store) if last else by_title(store, words or "")
 
 

@@ -17,10 +17,11 @@ from rekindle.cli.progress import Bar
 from rekindle.cli.project import spellings
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import is_terminal
+from rekindle.composition import open_store
 from rekindle.errors import NothingToImport, UsageError
 from rekindle.importers import ALL, tool_named
 from rekindle.importers.base import Found, Tool
-from rekindle.store.address import is_there, locate, open_store
+from rekindle.store.address import locate, store_exists
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.import_apply import Importer
@@ -109,11 +110,11 @@ def _may_be_there(path: Path) -> bool:
 
 @contextmanager
 def _store(arguments: argparse.Namespace) -> Generator[Store]:
-    path = locate(arguments.store)
-    if arguments.dry_run and not is_there(path):
+    address = locate(arguments.store)
+    if arguments.dry_run and not store_exists(address):
         yield MemoryStore()
         return
-    with open_store(path, create=not arguments.dry_run) as store:
+    with open_store(address, create=not arguments.dry_run) as store:
         yield store
 
 

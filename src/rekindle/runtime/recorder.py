@@ -11,17 +11,14 @@ one, by a thread of its own, and recording goes on there.
 import time
 from collections.abc import Callable, Sequence
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreError, StoreUnavailable
 from rekindle.model import Change
 from rekindle.process.deadline import Deadline
 from rekindle.runtime.log import Log
-from rekindle.runtime.write_buffer import Backlog
-from rekindle.store.base import Store
-
-if TYPE_CHECKING:
-    from rekindle.store.sqlite.pending import Pending
+from rekindle.runtime.write_buffer import WriteBuffer
+from rekindle.store.base import PendingChanges, Store
 
 KEPT_DELETED_US = 30 * 24 * 3600 * 1_000_000
 
@@ -51,7 +48,7 @@ class Recorder:
         open_store: Callable[[], Store],
         log: Log,
         salvage: Callable[[], str | None] = lambda: None,
-        open_pending: Callable[[], "Pending | None"] = lambda: None,
+        open_pending: Callable[[], PendingChanges | None] = lambda: None,
     ) -> None:
         self._open_store = open_store
         self._log = log
@@ -60,7 +57,7 @@ class Recorder:
         self._salvages = 0
         self._questions_wait_until = 0.0
         self._store: Store | None = None
-        self._backlog = Backlog(open_pending, log)
+        self._buffer = WriteBuffer(open_pending, log)
         self._is_failing = False
         self._pause = _FIRST_PAUSE
         self._retry_at = 0.0
@@ -71,13 +68,13 @@ class Recorder:
         if not changes:
             return
         if self._is_failing or self._store is None:
-            self._backlog.add(changes, sync=sync)
+            self._buffer.add(changes, sync=sync)
             if self._is_due():
                 self.catch_up()
             return
         store = self._store
         if not self._try(lambda: store.write(changes, sync=sync)):
-            self._backlog.add(changes, sync=sync)
+            self._buffer.add(changes, sync=sync)
 
     def ask(self, question: Callable[[Store], T]) -> T:
         """Ask the store something. Raises StoreError, also while it fails."""
@@ -107,7 +104,7 @@ class Recorder:
         """
         try:
             before_us = now_us - KEPT_DELETED_US
-            some = self.ask(lambda store: store.deleted(before_us, _PURGED_AT_ONCE))
+            some = self.ask(lambda store: store.deleted_ids(before_us, _PURGED_AT_ONCE))
             if some:
                 self.ask(lambda store: store.purge(*some))
             for session_id in some:
@@ -122,13 +119,13 @@ class Recorder:
 
         def rewrite() -> None:
             # The conversation waits meanwhile, so others are hardly waited for.
-            lost = self._backlog.write_to(self._open(), _PATIENCE_OF_A_RETRY)
+            lost = self._buffer.write_to(self._open(), _PATIENCE_OF_A_RETRY)
             self._is_failing = False
             self._pause = _FIRST_PAUSE
             self._log.report(f"recording again{lost}")
 
         if not self._try(rewrite):
-            self._backlog.move_to_file()
+            self._buffer.move_to_file()
 
     def close(self) -> None:
         """Write what can still be written, and let the store go."""
@@ -144,7 +141,7 @@ class Recorder:
             # The damage was met only now.
             self._wait_for_what_is_saved(deadline)
             self.catch_up()
-        self._backlog.leave()
+        self._buffer.leave()
         if self._store is not None:
             self._let_go_of(self._store)
             self._store = None
@@ -159,7 +156,7 @@ class Recorder:
         former, store = self._store, self._open_store()
         if former is not None:
             try:
-                store.succeed(former)
+                store.continue_from(former)
             except BaseException:
                 # The one before may be all that has what was recorded: it is tried again.
                 self._let_go_of(store)

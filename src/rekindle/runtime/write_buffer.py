@@ -8,7 +8,6 @@ can be moved into the file.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,10 +15,7 @@ from rekindle.errors import StoreError
 from rekindle.jsonvalue import encode
 from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.runtime.log import Log
-from rekindle.store.base import Store
-
-if TYPE_CHECKING:
-    from rekindle.store.sqlite.pending import Pending
+from rekindle.store.base import PendingChanges, Store
 
 _LARGEST = 8 * 1024 * 1024
 """Of what was said; and once more of all else, which is small, and no gap can stand for it."""
@@ -43,13 +39,13 @@ class _Gap(Struct):
         )
 
 
-class Backlog:
+class WriteBuffer:
     """What one recorder holds back. `open_file` makes its file; None where there is to be none."""
 
-    def __init__(self, open_file: Callable[[], "Pending | None"], log: Log) -> None:
+    def __init__(self, open_file: Callable[[], PendingChanges | None], log: Log) -> None:
         self._open_file = open_file
         self._log = log
-        self._file: Pending | None = None
+        self._file: PendingChanges | None = None
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -75,10 +71,10 @@ class Backlog:
             self._gaps.clear()
             self._size_said = self._size_else = 0
 
-    def write_to(self, store: Store, patience: float) -> str:
+    def write_to(self, store: Store, timeout: float) -> str:
         """Record everything; say what had to be let go. Raises StoreError: then nothing is."""
         token = self._file.token if self._file else os.urandom(16).hex()
-        for why in store.take_pending(token, self._all(), patience=patience):
+        for why in store.apply_pending(token, self._all(), timeout=timeout):
             self._log.report("one entry cannot be recorded", quote=why)
         self._log.note(f"caught up with {self._count} changes")
         try:
@@ -88,7 +84,7 @@ class Backlog:
             self._log.note(f"what was recorded is still in a file: {error}")
         else:
             with suppress(StoreError):
-                store.drop_pending(token)
+                store.forget_pending(token)
         lost = self._what_was_lost()
         self._begin_anew()
         return lost
@@ -113,7 +109,7 @@ class Backlog:
         if lost:
             self._log.report(f"{lost} entries could not be recorded and are lost")
 
-    def _leave_file(self, file: "Pending") -> None:
+    def _leave_file(self, file: PendingChanges) -> None:
         if file.is_empty:
             with suppress(OSError):
                 file.remove()
@@ -121,7 +117,9 @@ class Backlog:
         file.leave()
         if waits := file.entries:
             what = "1 entry waits" if waits == 1 else f"{waits} entries wait"
-            self._log.report(f"{what} in {file.path}, to be recorded when the store works again")
+            self._log.report(
+                f"{what} in {file.location}, to be recorded when the store works again"
+            )
 
     def _all(self) -> Iterator[Change]:
         if self._file is not None:

@@ -52,6 +52,11 @@ def spelled_out(text: str) -> str:
     return _IS_HARMFUL.sub(_spelled, text) if is_harmful(text) else text
 
 
+def one_line(text: str) -> str:
+    """Return a text for a terminal on one line, with single spaces."""
+    return spelled_out(" ".join(text.split()))
+
+
 def escaped(json: str) -> str:
     """Return JSON that says the same without such a character, or half a one."""
     return _IS_HARMFUL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", json)

@@ -1,5 +1,6 @@
 """Times as they are written for others: RFC 3339, with a zone. Ours are microseconds since 1970."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -42,3 +43,25 @@ SHIFT_US = 3 * 24 * 3600 * 1_000_000
 def week_of(at_us: int) -> int:
     """Return when the week of a time begins."""
     return (at_us + SHIFT_US) // WEEK_US * WEEK_US - SHIFT_US
+
+
+_AGE_UNITS = ((60, "s"), (60, "min"), (24, "h"), (7, "d"), (52, "w"))
+
+
+def age(at_us: int, now_us: int) -> str:
+    """Return how long ago a time was, in the largest fitting unit: "5 min", "3 d"."""
+    amount = max(0.0, (now_us - at_us) / 1e6)
+    for limit, unit in _AGE_UNITS:
+        if amount < limit:
+            return f"{int(amount)} {unit}"
+        amount /= limit
+    return f"{int(amount)} y"
+
+
+def local_time(at_us: int) -> str:
+    """Return a time in the local time zone: "2025-12-31 23:59"."""
+    local = in_utc(at_us)
+    # Near the ends of the calendar, the local time may be beyond it.
+    with suppress(OverflowError, ValueError, OSError):
+        local = local.astimezone()
+    return local.strftime("%Y-%m-%d %H:%M")

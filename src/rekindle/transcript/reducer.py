@@ -22,7 +22,7 @@ from rekindle.acp.terminal_output import Terminal
 from rekindle.acp.text_chunk import read_text_chunk
 from rekindle.acp.translate.config import MODE, mode_option
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
-from rekindle.model import Entry, Kind
+from rekindle.model import Entry, Kind, Side
 from rekindle.transcript import terminals
 from rekindle.transcript.model import (
     HandoverItem,
@@ -491,3 +491,15 @@ def _key(entry: Entry) -> Hashable:
 
 def _params(entry: Entry) -> dict[str, Any]:
     return as_object((decode_object(entry.line) or {}).get("params"))
+
+
+def turn_has_ended(entries: Iterable[Entry]) -> bool:
+    """Return whether a turn has ended, given the entries that follow its prompt.
+
+    Entries that do not tell the end of a turn may be missing.
+    """
+    transcript = Transcript()
+    transcript.add(Entry(seq=0, side=Side.CLIENT, kind=Kind.PROMPT, at_us=0, line=b"{}"))
+    for entry in entries:
+        transcript.add(entry)
+    return transcript.turns[-1].ended_us is not None

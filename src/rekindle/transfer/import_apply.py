@@ -169,7 +169,7 @@ class Importer:
             or session_or_none(self._store, arrived.id) is not None
         ):
             return arrived.id
-        return self._store.known_to_agent_as(arrived.agent_session_id) or arrived.id
+        return self._store.find_by_agent_id(arrived.agent_session_id) or arrived.id
 
     def _news(self, known: Session, talk: Talk, common: int) -> int | None:
         """Return with which entry a file goes on that tells otherwise what was said here."""
@@ -182,12 +182,12 @@ class Importer:
 
     def _free(self, agent_session_id: str) -> str:
         """Return an agent's id that no session here has: two with one would hear each other."""
-        return UNKNOWN_TO_AGENT if self._store.bound([agent_session_id]) else agent_session_id
+        return UNKNOWN_TO_AGENT if self._store.known_ids([agent_session_id]) else agent_session_id
 
     def _own_id(self, known: Session, arrived: IncomingSession) -> str:
         """Return by which id the tool's agent has the session, unless another one has that."""
         own_id = arrived.agent_session_id
-        owner = self._store.known_to_agent_as(own_id)
+        owner = self._store.find_by_agent_id(own_id)
         is_its_own = owner == known.id or (owner is None and own_id == known.id)
         return own_id if is_its_own else self._free(own_id)
 

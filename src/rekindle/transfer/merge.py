@@ -195,7 +195,7 @@ class Merger:
 
     def _free(self, agent_session_id: str) -> str:
         """Return an agent's id that no session here has: two with one would hear each other."""
-        return UNKNOWN_TO_AGENT if self._store.bound([agent_session_id]) else agent_session_id
+        return UNKNOWN_TO_AGENT if self._store.known_ids([agent_session_id]) else agent_session_id
 
     def _agent_session_id(self, known: Session, arrived: IncomingSession) -> str | None:
         """Return by which id the agent knows an extended session; None leaves it as it is."""
@@ -227,12 +227,12 @@ class Driving:
         self._session_id = session_id
 
     def __enter__(self) -> None:
-        other = self._store.claim(self._session_id, self._holder).holder
+        other = self._store.acquire_lease(self._session_id, self._holder).holder
         if other is not None:
-            raise SessionInUse(self._session_id, other.pid, other.host)
+            raise SessionInUse(self._session_id, other.pid, other.machine)
 
     def __exit__(self, *_: object) -> None:
-        self._store.release(self._holder, self._session_id)
+        self._store.release_leases(self._holder, self._session_id)
 
 
 class _Counted(Iterator[Entry]):

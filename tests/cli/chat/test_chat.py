@@ -66,7 +66,7 @@ def test_a_conversation_is_had_left_and_gone_on_with(store: Path, folder: Path) 
     (session,) = sessions(store)
     assert session["turns"] == 2
     with SqliteStore(store) as opened:
-        assert opened.holder(str(session["id"])) is None
+        assert opened.lease_holder(str(session["id"])) is None
 
 
 def test_thoughts_plans_tools_and_diffs_are_shown_and_permission_is_asked(

@@ -152,7 +152,7 @@ def test_what_others_keep_from_being_overwritten_is_said_and_can_be_tried_again(
 
 def test_a_session_in_use_is_not_taken_from_under_its_user(path: Path) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_0", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        store.acquire_lease("ses_0", LeaseHolder(token="t", pid=os.getpid(), machine="here"))  # noqa: S106
         for command, *rest in (("delete", "ses_0"), ("relocate", "ses_0", str(path.parent))):
             code, _, complaint = cli(command, path, *rest)
             assert code == 1

@@ -257,7 +257,7 @@ def test_what_is_deleted_or_in_use_here_is_left_alone(store: Path, tmp_path: Pat
     path.write_bytes(export(store, "--all", "--format", "bundle").stdout)
     with SqliteStore(there) as opened_store:
         opened_store.write([Deleted(session_id=SESSION, at_us=NOW)])
-        opened_store.claim("s2", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        opened_store.acquire_lease("s2", LeaseHolder(token="t", pid=os.getpid(), machine="here"))  # noqa: S106
         before = contents(there)
         done = cli("import", "--store", there, path)
         assert done.returncode == 1

@@ -311,9 +311,9 @@ def test_whoever_watches_rests_but_not_for_long() -> None:
 
 def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:
     watcher.until("rekindle: watching")
-    holder = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - no password
     with SqliteStore(home / "s.db") as store:
-        store.claim(SESSION, holder)
+        store.acquire_lease(SESSION, holder)
         it = ClaudeFile()
         it.turn(1)
         it.turn(2)

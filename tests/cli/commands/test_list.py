@@ -85,7 +85,8 @@ def test_the_table_fits_the_terminal_whatever_is_in_it(path: Path, columns: int)
 
 def test_sessions_that_are_live_interrupted_or_archived_are_marked(path: Path) -> None:
     with SqliteStore(path) as store:
-        store.claim("aaaaaaaa-plain", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
+        holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106
+        store.acquire_lease("aaaaaaaa-plain", holder)
         store.write([Archived(session_id="cccccccc-emoji", at_us=NOW)])
         shown = STYLE.sub("", show("list", "--store", path, "--all")).splitlines()
         assert [line[0] for line in shown[1:5]] == ["●", "!", "▪", " "]

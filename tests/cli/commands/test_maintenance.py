@@ -28,13 +28,13 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.address import index_path
+from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.reducer import fold
 
 DAY = 24 * 3600 * 1_000_000
 NOW = time.time_ns() // 1000
-HOLDER = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - no password
 
 
 def entry(session: str, kind: Kind, message: object, at_us: int) -> EntryBatch:
@@ -161,9 +161,9 @@ def test_what_is_in_use_can_be_renamed_archived_and_forked(
     path: Path, cli: Cli, command: list[str]
 ) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_0", HOLDER)
+        store.acquire_lease("ses_0", HOLDER)
         assert cli(*command).returncode == 0
-        assert store.holder("ses_0") == HOLDER
+        assert store.lease_holder("ses_0") == HOLDER
 
 
 @pytest.mark.one_of(2)
@@ -246,11 +246,11 @@ def test_what_is_old_is_deleted(path: Path, cli: Cli, options: list[str], gone: 
 
 def test_what_is_in_use_or_archived_is_not_pruned(path: Path, cli: Cli) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_100", HOLDER)
+        store.acquire_lease("ses_100", HOLDER)
         store.write([Archived(session_id="ses_400", at_us=NOW)])
         done = cli("prune", "--older-than", "90d", "--dry-run")
         assert done.stdout.count("\n") == 1
-        weight = store.weigh(["ses_stray"])
+        weight = store.entries_size(["ses_stray"])
         expected = f"would delete 1 session ({weight} B) (1 session in use left out)\n"
         assert done.stderr == expected
         cli("prune", "--older-than", "90d", "--archived", "--yes")

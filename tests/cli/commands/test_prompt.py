@@ -162,9 +162,9 @@ def test_a_folder_that_is_gone_is_told(store: Path, session: str) -> None:
 
 
 def test_a_session_that_is_deleted_or_in_use_is_told(store: Path, session: str) -> None:
-    holder = LeaseHolder(token="t", pid=os.getpid(), host="here")  # noqa: S106 - not that kind
+    holder = LeaseHolder(token="t", pid=os.getpid(), machine="here")  # noqa: S106 - not that kind
     with SqliteStore(store) as opened:
-        opened.claim(session, holder)
+        opened.acquire_lease(session, holder)
         done = cli("prompt", "--store", store, session, "Hello")
         assert (done.returncode, done.stdout) == (1, "")
         assert f"is in use by process {os.getpid()} on here" in done.stderr

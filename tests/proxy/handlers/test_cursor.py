@@ -34,7 +34,7 @@ def test_a_bad_cursor_leaves_a_closed_session_closed(pair: EnginePair) -> None:
     cursor = {"type": "_rekindle_message", "messageId": "none"}
     pair.request(2, "session/resume", sessionId="s1", cwd="/p", replayFrom=cursor)
     pair.reply("rekindle-2", {})
-    assert pair.record.store.holder("s1") is None
+    assert pair.record.store.lease_holder("s1") is None
 
 
 def test_a_client_that_wants_it_receives_its_position_after_a_turn() -> None:

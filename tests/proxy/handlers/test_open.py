@@ -63,7 +63,7 @@ def test_a_failed_opening_releases_the_lease() -> None:
     pair = recorded_session()
     load(pair)
     pair.fail("rekindle-1")
-    assert pair.record.store.holder("s1") is None
+    assert pair.record.store.lease_holder("s1") is None
     assert pair.request(2, "session/prompt", sessionId="s1", prompt=[]).error["code"] == -32002
 
 

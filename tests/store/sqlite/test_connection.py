@@ -13,11 +13,13 @@ import pytest
 
 from rekindle.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Page, Side
-from rekindle.store.sqlite.connection import in_words, lock_path
+from rekindle.store.sqlite.connection import as_store_error
+from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.inspect import is_store
-from rekindle.store.sqlite.quarantine import is_damaged, salvage
+from rekindle.store.sqlite.quarantine import is_damaged, recover
 from rekindle.store.sqlite.schema import MIGRATIONS, tables_of
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transcript.titles import title_from_prompt
 
 
 def said(line: bytes) -> EntryBatch:
@@ -104,14 +106,14 @@ def test_a_store_that_says_to_be_another_is_damaged_only_if_its_tables_are_ours(
     for create in (True, False):
         with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
             SqliteStore(path, create=create)
-    assert salvage(path) is None
+    assert recover(path, title_from_prompt) is None
     with closing(apsw.Connection(str(path))) as db:
         db.execute("drop index later")
     # A copy, as far as can be seen.
     (tmp_path / "s.db.lock").unlink()
     with pytest.raises(StoreError, match=r"no store of Rekindle's|has schema 99"):
         SqliteStore(path)
-    assert salvage(path) is None
+    assert recover(path, title_from_prompt) is None
 
 
 def rename(path: Path, name: str) -> None:
@@ -135,16 +137,16 @@ def test_a_table_that_is_not_as_it_was_made_is_found_to_be_damaged(
     tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / "s.db"
-    holder = LeaseHolder(host="h", pid=1, token=name)
+    holder = LeaseHolder(machine="h", pid=1, token=name)
     with SqliteStore(path) as store:
         store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
     rename(path, name)
     try:
         with SqliteStore(path) as store:
             store.write([Opened(session_id="s", at_us=2, cwd="/p"), said(b"2")])
-            store.claim("s", holder)
+            store.acquire_lease("s", holder)
             store.sessions(Page(cwd="/p"))
-            store.take_pending("t", [said(b"3")])
+            store.apply_pending("t", [said(b"3")])
             lines = [entry.line for entry in store.read("s")]
     except StoreDamaged:
         pass
@@ -238,12 +240,12 @@ def test_a_store_that_others_could_read_is_made_private(tmp_path: Path) -> None:
     ],
 )
 def test_a_full_disk_is_said_to_be_full(error: Exception) -> None:
-    assert str(in_words(error, Path("s.db"))) == "the disk with the store s.db is full"
+    assert str(as_store_error(error, Path("s.db"))) == "the disk with the store s.db is full"
 
 
 def test_a_disk_that_cannot_be_written_is_said_to_be_one() -> None:
     error = OSError(errno.EROFS, "Read-only file system")
-    assert "the store s.db cannot be written: " in str(in_words(error, Path("s.db")))
+    assert "the store s.db cannot be written: " in str(as_store_error(error, Path("s.db")))
 
 
 def test_what_a_killed_upgrade_had_begun_is_undone_by_whoever_reads(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lossy_disk import File, lay_down, losing_disk
 from rekindle.errors import SessionNotFound
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite import connection
-from rekindle.store.sqlite.inspect import Examination
+from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.store import SqliteStore
 from test_selection import some
 
@@ -43,7 +43,7 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
 
     with losing_disk() as disk, pytest.MonkeyPatch.context() as patch:
         # Checkpoints are what is hardest, so there should be some.
-        patch.setattr(connection, "_PAGES_A_CHECKPOINT", 8)
+        patch.setattr(connection, "_PAGES_PER_CHECKPOINT", 8)
         disk.before_each = look
         with SqliteStore(path) as store:
             store.write([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
@@ -94,7 +94,7 @@ def test_what_was_synced_outlives_a_loss_of_power(
         found = numbers_in(after / "s.db")
         assert found == list(range(len(found)))
         assert len(found) >= failure.promised
-        with Examination(after / "s.db") as store:
+        with Inspection(after / "s.db") as store:
             assert store.complaints(full=True) + store.unreadable_entries() == []
 
 

@@ -18,10 +18,11 @@ from rekindle.model import (
     Titled,
     TitleSource,
 )
-from rekindle.store.sqlite.pages import PAGE
-from rekindle.store.sqlite.quarantine import salvage
+from rekindle.store.sqlite.quarantine import recover
 from rekindle.store.sqlite.schema import place
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.store.sqlite.wal import PAGE
+from rekindle.transcript.titles import title_from_prompt
 from store_damage import (
     ALL,
     HARMS,
@@ -46,8 +47,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     path = tmp_path_factory.mktemp("original") / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(40))
-        store.claim("ses_1", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
-        store.release(LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106
+        store.acquire_lease("ses_1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
+        store.release_leases(LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106
         source = TitleSource.USER
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Two")])
         store.write([Archived(session_id="ses_3", at_us=NOW)])
@@ -66,7 +67,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
     with SqliteStore(path) as store:
         before = [store.session(id_) for id_ in original.ids.values()]
         titles = store.titles("ses_2")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.sessions_lost, report.entries_lost) == (0, 0)
     assert check_result(path, original, report) == original.entries
@@ -74,7 +75,8 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
         assert [store.session(id_) for id_ in original.ids.values()] == before
         assert store.titles("ses_2") == titles
         # Whoever had it last is still known, and no key is given twice.
-        assert store.claim("ses_1", LeaseHolder(token="u", pid=2, host="h")).was_held_by_another  # noqa: S106
+        other = LeaseHolder(token="u", pid=2, machine="h")  # noqa: S106
+        assert store.acquire_lease("ses_1", other).was_held_by_another
         store.write([opened("new")])
         (row,) = store._query("select key from session where id = 'new'")  # noqa: SLF001
         assert row[0] == max(original.ids) + 2
@@ -92,7 +94,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
     for number in sorted(hit):
         harm(file, (number - 1) * PAGE, chance)
     path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "pages")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert Path(report.path).read_bytes() == file
     saved = check_result(path, original, report)
@@ -122,7 +124,7 @@ def test_trees_whose_pages_were_swapped_keep_all(
         a, b = (slice((number - 1) * PAGE, number * PAGE) for number in (one, other))
         file[a], file[b] = file[b], file[a]
     path = lay_down({"": bytes(file)}, tmp_path_factory.getbasetemp() / "swapped")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert check_result(path, original, report) == original.entries
     assert (report.sessions_lost, report.entries_lost) == (0, 0)
@@ -136,7 +138,7 @@ def test_what_stands_before_a_cut_is_saved(
     size = min(size, len(original.files[""]) - 1)
     file = original.files[""][:size]
     path = lay_down({"": file}, tmp_path_factory.getbasetemp() / "cut")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     saved = check_result(path, original, report)
     assert all(original.entries[about] == entry for about, entry in saved.items())
@@ -152,7 +154,7 @@ def test_each_leaf_that_is_lost_takes_only_its_own_entries_along(
         file = bytearray(original.files[""])
         zero(file, (number - 1) * PAGE, chance_of(0))
         path = lay_down({"": bytes(file)}, tmp_path / "x")
-        report = salvage(path)
+        report = recover(path, title_from_prompt)
         assert report
         saved = check_result(path, original, report)
         expected = {it for it, on in original.pages.items() if number not in on}
@@ -173,7 +175,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
     path, copy = folder / "s.db", folder / "copy.db"
     with SqliteStore(path) as store:
         fill(store, range(12))
-        store._empty_log()  # noqa: SLF001
+        store._truncate_wal()  # noqa: SLF001
         fill(store, range(12, 24))
         for end in ("", "-wal"):
             shutil.copy(f"{path}{end}", f"{copy}{end}")
@@ -185,7 +187,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
 
 def test_what_is_in_the_log_is_saved(logged: Original, tmp_path: Path) -> None:
     path = lay_down(logged.files, tmp_path / "x")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert check_result(path, logged, report) == logged.entries
     aside = Path(report.path)
@@ -205,7 +207,7 @@ def test_a_torn_log_loses_what_was_torn_and_invents_nothing(
         if log:
             log[chance.randrange(len(log))] ^= 1 << chance.randrange(8)
     path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path_factory.getbasetemp() / "torn")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     saved = check_result(path, logged, report)
     assert all(logged.entries[about] == entry for about, entry in saved.items())
@@ -219,7 +221,7 @@ def test_a_damaged_frame_of_the_log_does_not_take_along_what_follows(
     log = bytearray(logged.files["-wal"])
     log[32 + 24 + 100] ^= 1
     path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path / "x")
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert len(check_result(path, logged, report)) > len(logged.entries) - 20
 
@@ -236,7 +238,7 @@ def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) ->
     file = path.read_bytes()
     assert file.count(varint(place(1, 3))) == 1
     path.write_bytes(file.replace(varint(place(1, 3)), varint(place(2, 3))))
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.entries_saved, report.entries_lost) == (6, 1)
     with SqliteStore(path) as store:
@@ -253,7 +255,7 @@ def test_an_id_is_the_one_on_which_the_indexes_agree(original: Original, tmp_pat
     file = path.read_bytes()
     assert file.count(b"ses_7ses_7") == 1
     path.write_bytes(file.replace(b"ses_7ses_7", b"wes_7ses_7"))
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert check_result(path, original, report) == original.entries
 
@@ -276,7 +278,7 @@ def test_sessions_are_made_for_entries_that_lost_theirs(
     path = lay_down(original.files, tmp_path / "x")
     for name in ("session", "session_by_deletion", *indexes):
         overwrite(path, name)
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     saved = check_result(path, original, report)
     assert {about for about in saved if about[0] != "fork"} >= {
@@ -301,7 +303,7 @@ def test_a_session_without_entries_says_that_they_are_lost(
         store._query("update session set turns = 1, messages = 2")  # noqa: SLF001
     overwrite(path, "stretch")
     overwrite(path, "stretch_by_turn")
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     assert (report.entries_saved, report.sessions_lost) == (0, 0)
     with SqliteStore(path) as store:
@@ -317,7 +319,7 @@ def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
         lines = row[1].split(b"\n")
         data = b"\n".join([lines[0], lines[1][:-1] + b"\xff", *lines[2:]])
         store._query("update stretch set data = ?", (data,))  # noqa: SLF001
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.entries_saved, report.entries_lost) == (4, 1)
     with SqliteStore(path) as store:
@@ -334,7 +336,7 @@ def test_a_row_that_lies_where_others_do_is_lost(tmp_path: Path, shift: int) -> 
         store.write([opened("s"), *(chunks("s", n, 3) for n in range(5))])
         before = list(store.read("s"))
         store._query("update stretch set place = place + ? where at_us = ?", (shift, NOW + 2))  # noqa: SLF001
-    report = salvage(path, is_sure=True)
+    report = recover(path, title_from_prompt, is_certain=True)
     assert report
     assert (report.entries_saved, report.entries_lost) == (12, 3)
     with SqliteStore(path) as store:

@@ -31,12 +31,12 @@ from recorded_sessions import (
 )
 from rekindle.errors import StoreUnavailable
 from rekindle.model import Deleted, EntryBatch, Forked, Kind, LeaseHolder, Opened, Page
-from rekindle.store.address import index_path
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
+from rekindle.store.sqlite.files import index_path
+from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_terms import parse
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.transfer.indexer import update_index
 from test_selection import some
 
 
@@ -101,7 +101,7 @@ def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None
         with SqliteStore(path) as store:
             # In use, so that it is looked at also when nothing has moved its time.
             store.write([opened("a")])
-            store.claim("a", LeaseHolder(token="t", pid=1, host="h"))  # noqa: S106 - no password
+            store.acquire_lease("a", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
             for step in steps:
                 if step is None:
                     update(path)
@@ -109,7 +109,7 @@ def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None
                     store.write([step])
         update(path)
         grown = everything(path)
-        Index(path, anew=True).close()
+        SqliteSearchIndex(path, rebuild=True).close()
         update(path)
         assert grown == everything(path)
 
@@ -119,13 +119,13 @@ def test_only_what_is_new_is_written(store: SqliteStore, path: Path) -> None:
     for number in range(50):
         store.write([asked("a", f"question {number}", NOW + number), answered("a", NOW + number)])
     update(path)
-    with Index(path) as index, SqliteStore(path, create=False) as reader:
+    with SqliteSearchIndex(path) as index, SqliteStore(path, create=False) as reader:
         for expected, change in ((0, None), (1, asked("a", "one more", NOW + 99))):
             if change:
                 store.write([change])
             before = index.db.total_changes()
             index.db.set_update_hook(writes := Writes())
-            for _ in bring_up_to_date(index, reader):
+            for _ in update_index(index, reader):
                 pass
             index.db.set_update_hook(None)
             assert writes.passages == expected
@@ -161,8 +161,8 @@ def test_a_deleted_session_is_not_found_though_its_words_are_there_still(
     store.write([opened("a"), asked("a", "word")])
     update(path)
     store.write([Deleted(session_id="a", at_us=NOW)])
-    with Index(path) as index:
-        assert search(index, Wanted(terms=parse("word"))) == []
+    with SqliteSearchIndex(path) as index:
+        assert index.search(SearchRequest(terms=parse("word"))) == []
 
 
 def test_a_fork_is_found_too(store: SqliteStore, path: Path) -> None:
@@ -201,8 +201,8 @@ def test_a_session_that_is_purged_while_it_is_indexed_is_not_written(
     store: SqliteStore, path: Path
 ) -> None:
     store.write([opened("a"), asked("a", "hunter2")])
-    with Index(path) as index, SqliteStore(path, create=False) as reader:
-        steps = bring_up_to_date(index, Interrupted(reader, store))  # type: ignore[arg-type]
+    with SqliteSearchIndex(path) as index, SqliteStore(path, create=False) as reader:
+        steps = update_index(index, Interrupted(reader, store))  # type: ignore[arg-type]
         assert list(steps) == []
     for name, content in files(path).items():
         assert b"hunter2" not in content, name
@@ -258,13 +258,13 @@ def test_a_database_of_somebody_else_is_left_as_it_is(store: SqliteStore, path: 
         db.execute("create table precious (x)")
     before = theirs.read_bytes()
     with pytest.raises(StoreUnavailable, match="no index of Rekindle's"):
-        Index(path)
+        SqliteSearchIndex(path)
     assert theirs.read_bytes() == before
 
 
 def test_the_index_is_private(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
-    with Index(path):
+    with SqliteSearchIndex(path):
         beside = list(path.parent.glob("s.db.index*"))
         assert len(beside) == 3
         assert {file.stat().st_mode & 0o777 for file in beside} == {0o600}
@@ -281,10 +281,10 @@ def test_the_store_is_only_read(path: Path) -> None:
 def test_a_long_session_is_written_in_several_steps(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_A_WRITE", 500)
+    monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_PER_WRITE", 500)
     store.write([opened("a"), *(asked("a", f"word{number}") for number in range(20))])
-    with Index(path) as index:
-        steps = bring_up_to_date(index, store)
+    with SqliteSearchIndex(path) as index:
+        steps = update_index(index, store)
         next(steps)
         seq, turn = index.query("select seq, turn from progress")[0]
         assert 0 < seq == turn < 20
@@ -310,13 +310,13 @@ INDEXER = """
 import sys
 from pathlib import Path
 from rekindle.errors import StoreUnavailable
-from rekindle.store.sqlite.search_index import Index, table_of
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.store.sqlite.search_index import SqliteSearchIndex, table_of
+from rekindle.transfer.indexer import update_index
 from rekindle.store.sqlite.store import SqliteStore
 path = Path(sys.argv[1])
-with SqliteStore(path, create=False) as store, Index(path, patience=20) as index:
+with SqliteStore(path, create=False) as store, SqliteSearchIndex(path, timeout=20) as index:
     for _ in range(20):
-        for _ in bring_up_to_date(index, store):
+        for _ in update_index(index, store):
             pass
 """
 
@@ -337,7 +337,7 @@ def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path)
         for number in (0, count // 2, count - 1):
             assert found(path, f"s{name}word{number}") == [(f"s{name}", number + 1)]
     assert len(everything(path)) == 3 * count
-    with Index(path) as index:
+    with SqliteSearchIndex(path) as index:
         index.query("insert into passage_0 (passage_0, rank) values ('integrity-check', 1)")
 
 
@@ -352,19 +352,19 @@ def test_an_index_that_cannot_be_written_is_used_as_it_is(
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("rekindle.store.sqlite.search_index.make_private_file", refuse)
-    with Index(path) as index:
-        assert len(search(index, Wanted(terms=parse("hello")))) == 1
+    with SqliteSearchIndex(path) as index:
+        assert len(index.search(SearchRequest(terms=parse("hello")))) == 1
         with pytest.raises(StoreUnavailable, match="cannot be written"):
-            list(bring_up_to_date(index, store))
+            list(update_index(index, store))
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
-        Index(path, anew=True)
+        SqliteSearchIndex(path, rebuild=True)
     with closing(apsw.Connection(str(index_path(path)))) as db:
         db.execute("pragma user_version = 1")
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
-        Index(path)
+        SqliteSearchIndex(path)
     index_path(path).unlink()
     with pytest.raises(StoreUnavailable, match="Read-only file system"):
-        Index(path)
+        SqliteSearchIndex(path)
 
 
 def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
 
         def open_it(path: Path = path, start: Barrier = start) -> int:
             start.wait()
-            with Index(path, patience=20) as index:
+            with SqliteSearchIndex(path, timeout=20) as index:
                 return len(index.shards())
 
         with ThreadPoolExecutor(8) as pool:
@@ -384,15 +384,15 @@ def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
 
 
 def shards(path: Path) -> list[int]:
-    with Index(path) as index:
+    with SqliteSearchIndex(path) as index:
         return index.shards()
 
 
 def test_a_shard_that_is_full_is_followed_by_another(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 3)
-    monkeypatch.setattr("rekindle.transfer.indexer._TASKS_AT_ONCE", 2)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._DOCUMENTS_PER_SHARD", 3)
+    monkeypatch.setattr("rekindle.transfer.indexer._SESSIONS_PER_PAGE", 2)
     names = [f"s{number}" for number in range(10)]
     for name in names:
         store.write([opened(name), asked(name, "Hello"), told(name, f"I am {name}")])
@@ -410,7 +410,7 @@ def test_a_shard_that_is_full_is_followed_by_another(
 def test_what_is_forgotten_takes_only_its_shard_along(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.search_index._PASSAGES_A_SHARD", 2)
+    monkeypatch.setattr("rekindle.store.sqlite.search_index._DOCUMENTS_PER_SHARD", 2)
     names = [f"s{number}" for number in range(6)]
     for name in names:
         store.write([opened(name), asked(name, "Hello")])
@@ -419,9 +419,9 @@ def test_what_is_forgotten_takes_only_its_shard_along(
     store.write([Deleted(session_id="s3", at_us=NOW)])
     store.purge("s3")
     assert shards(path) == [5, 0]
-    hello = Wanted(terms=parse("hello"), page=Page(cwd="/p", limit=20))
-    with Index(path) as index:
-        left = {hit.session_id for hit in search(index, hello)}
+    hello = SearchRequest(terms=parse("hello"), page=Page(cwd="/p", limit=20))
+    with SqliteSearchIndex(path) as index:
+        left = {hit.session_id for hit in index.search(hello)}
     assert left == {"s0", "s1", "s4", "s5"}
     assert found(path, "hello") == [(name, 1) for name in names if name != "s3"]
     assert shards(path) == [5, 3, 0]

@@ -25,8 +25,8 @@ from recorded_sessions import (
 )
 from rekindle.model import AgentIdentity, EntryBatch, Opened, Page, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
+from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_terms import parse
 from test_selection import some
@@ -232,12 +232,12 @@ def test_every_word_of_every_message_is_found(said: list[tuple[str, str]]) -> No
             store.write([opened("a"), opened("b")])
             store.write([asked(session, words) for session, words in said])
         update(path)
-        with Index(path) as index:
+        with SqliteSearchIndex(path) as index:
             for session, words in said:
                 for word in filter(KNOWN.search, words.split()):
                     phrase = '"' + word.replace('"', " ") + '"'
                     plain = [word] if word.isalnum() else []
                     other_case = [word.swapcase()] if word.isalnum() and word.isascii() else []
                     for typed in (phrase, f"{phrase}*", *plain, *other_case):
-                        hits = search(index, Wanted(terms=parse(typed), page=Page(limit=50)))
+                        hits = index.search(SearchRequest(terms=parse(typed), page=Page(limit=50)))
                         assert session in {hit.session_id for hit in hits}, typed

@@ -80,7 +80,7 @@ def test_a_store_that_a_newer_rekindle_upgrades_meanwhile_is_not_called_damaged(
 
 def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    holder = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    holder = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     live = tmp_path / "s.db.live" / holder.token
     live.parent.mkdir()
     look = FileLock(live)
@@ -94,11 +94,11 @@ def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_pat
 
         ending = Timer(0.05, find_it_dead)
         ending.start()
-        store.claim("s", holder, takeover=False)
+        store.acquire_lease("s", holder, takeover=False)
         ending.join()
         assert live.exists()
-        another = LeaseHolder(token="another", pid=2, host="here")  # noqa: S106 - no password
-        assert other.claim("s", another, takeover=False).holder == holder
+        another = LeaseHolder(token="another", pid=2, machine="here")  # noqa: S106 - no password
+        assert other.acquire_lease("s", another, takeover=False).holder == holder
 
 
 def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_store_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
 
 def test_a_store_held_by_another_is_said_to_be(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with SqliteStore(path, patience=0.05) as store:
+    with SqliteStore(path, timeout=0.05) as store:
         store.write([said(b"1")])
         other = apsw.Connection(str(path))
         other.execute("begin immediate")
@@ -231,7 +231,7 @@ def test_only_what_must_reach_the_disk_waits_for_it(tmp_path: Path) -> None:
 
 def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with SqliteStore(path, patience=0.05) as one, SqliteStore(path, patience=0.05) as other:
+    with SqliteStore(path, timeout=0.05) as one, SqliteStore(path, timeout=0.05) as other:
         assert one.lock.acquire(1)
         other.write([said(b"1")])
         assert [entry.line for entry in one.read("s")] == [b"1"]
@@ -245,7 +245,7 @@ from rekindle.model import LeaseHolder, LeaseResult, Opened
 from rekindle.store.sqlite.store import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 store.write([Opened(session_id="s", at_us=1)])
-print(store.claim("s", LeaseHolder(token="theirs", pid=7, host="there")), flush=True)
+print(store.acquire_lease("s", LeaseHolder(token="theirs", pid=7, machine="there")), flush=True)
 sys.stdin.read()
 """
 
@@ -258,16 +258,16 @@ def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     assert process.stdout
     assert process.stdin
     assert process.stdout.readline() == b"LeaseResult(holder=None, was_held_by_another=False)\n"
-    ours = LeaseHolder(token="ours", pid=1, host="here")  # noqa: S106 - no password
+    ours = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     with SqliteStore(path) as store:
-        theirs = store.claim("s", ours).holder
+        theirs = store.acquire_lease("s", ours).holder
         assert theirs is not None
-        assert (theirs.token, theirs.pid, theirs.host) == ("theirs", 7, "there")
+        assert (theirs.token, theirs.pid, theirs.machine) == ("theirs", 7, "there")
         process.kill()
         process.wait()
-        assert store.holder("s") is None
-        assert store.claim("s", ours) == LeaseResult(was_held_by_another=True)
-        assert store.holder("s") == ours
+        assert store.lease_holder("s") is None
+        assert store.acquire_lease("s", ours) == LeaseResult(was_held_by_another=True)
+        assert store.lease_holder("s") == ours
     assert list((tmp_path / "s.db.live").iterdir()) == []
     process.stdin.close()
     process.stdout.close()

@@ -11,9 +11,10 @@ from hypothesis import given, settings, strategies as st
 from rekindle.errors import StoreDamaged
 from rekindle.store.sqlite import wal
 from rekindle.store.sqlite.inspect import is_store
-from rekindle.store.sqlite.quarantine import is_damaged, salvage
+from rekindle.store.sqlite.quarantine import is_damaged, recover
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE, hides_commits
+from rekindle.transcript.titles import title_from_prompt
 from store_damage import ALL, Original, chance_of, check_result, chunks, described, fill, lay_down
 
 HEADER = 32
@@ -68,7 +69,7 @@ def test_a_bit_that_flips_is_found_before_anything_is_written_over(
             SqliteStore(path, create=create)
     assert is_store(path)
     assert path.with_name("s.db-wal").read_bytes() == log
-    report = salvage(path)
+    report = recover(path, title_from_prompt)
     assert report
     saved = check_result(path, logged, report)
     assert len(saved) > len(logged.entries) - 20

@@ -14,7 +14,7 @@ from rekindle.client import Agent, AgentRefused, ClientError, connect
 from rekindle.client.session import Session as Open
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
 from rekindle.model import Session
-from rekindle.store.address import locate
+from rekindle.store.address import StoreAddress, locate
 from rekindle.store.base import Store
 from rekindle.text.redact.commands import MASK
 
@@ -33,7 +33,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     cwd: str
-    store: Path
+    store: StoreAddress
     session: Session | None = None
     takeover: bool = False
 
@@ -46,7 +46,7 @@ class Place(Struct, frozen=True, kw_only=True):
         """
         connecting = connect(
             self.command,
-            store=self.store,
+            store=str(self.store),
             options=("--takeover",) if self.takeover else (),
             on_permission=None,
             on_notice=lambda words: tell(one_line(words)),
@@ -150,9 +150,9 @@ def _check(store: Store, session: Session, *, takeover: bool) -> None:
     if session.deleted_us is not None:
         remedy = f"`rekindle undelete {own_id}` brings it back"
         raise StoreError(f"session {own_id} was deleted: {remedy}")
-    holder = store.holder(session.id)
+    holder = store.lease_holder(session.id)
     if holder is not None and not takeover:
-        raise SessionInUse(own_id, holder.pid, holder.host)
+        raise SessionInUse(own_id, holder.pid, holder.machine)
     if session.cwd is None and session.is_imported and session.parent_id is None:
         remedy = f"`rekindle relocate {own_id} DIR` says which it is"
         raise StoreError(f"nobody knows the folder of session {own_id}: {remedy}")

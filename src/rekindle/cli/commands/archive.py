@@ -9,7 +9,13 @@ example:
 import argparse
 
 from rekindle.cli.store_access import add_sessions, add_store_option
-from rekindle.cli.store_changes import apply, find_there, now_us, open_for_changing, tell
+from rekindle.cli.store_changes import (
+    apply,
+    find_undeleted,
+    now_us,
+    open_for_changing,
+    report_change,
+)
 from rekindle.model import Archived
 
 
@@ -22,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Archive the sessions."""
     with open_for_changing(arguments.store) as store:
-        sessions = find_there(store, arguments.sessions)
+        sessions = find_undeleted(store, arguments.sessions)
         at_us = now_us()
         apply(store, [Archived(session_id=session.id, at_us=at_us) for session in sessions])
-    tell("archived", sessions)
+    report_change("archived", sessions)
     return 0

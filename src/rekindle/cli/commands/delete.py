@@ -18,7 +18,7 @@ from rekindle.cli.store_changes import (
     now_us,
     open_for_changing,
     overwrite,
-    tell,
+    report_change,
 )
 from rekindle.model import Deleted
 
@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
         apply(store, [Deleted(session_id=session.id, at_us=at_us) for session in there])
         if arguments.now:
             store.purge(*(session.id for session in sessions))
-        tell("purged" if arguments.now else "deleted", sessions)
+        report_change("purged" if arguments.now else "deleted", sessions)
         ids = [session.id for session in sessions]
         is_done = not arguments.now or overwrite(store, arguments.store, ids)
     return 0 if is_done else 1

@@ -20,7 +20,7 @@ from rekindle.cli.progress import Bar
 from rekindle.cli.store_access import (
     add_store_option,
     every,
-    find_left,
+    find_existing,
     note_if_deleted,
     open_for_reading,
 )
@@ -93,7 +93,7 @@ def _bar(arguments: argparse.Namespace) -> Bar:
 
 
 def _ids_of(store: Store, named: list[str]) -> list[str]:
-    found = {session.id: session for session in (find_left(store, it) for it in named)}
+    found = {session.id: session for session in (find_existing(store, it) for it in named)}
     for session in found.values():
         note_if_deleted(session)
     return list(found)

@@ -76,11 +76,11 @@ def _is_bundle(path: Path) -> bool:
 
 
 def _why_not(path: Path) -> str:
-    from rekindle.store.sqlite.inspect import is_store
+    from rekindle.store.address import is_store_file
 
     if path.is_dir():
         return "there is nothing in it that can be imported"
-    if is_store(path):
+    if is_store_file(path):
         return "it is a store: --store reads it, and `rekindle export` makes a bundle of it"
     return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
 

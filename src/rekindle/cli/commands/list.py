@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rekindle.cli.formatting import agent_name, one_line, print_json, title
 from rekindle.cli.project import folders_of_project, spellings
-from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, stand
+from rekindle.cli.store_access import add_store_option, open_for_reading, short_id, statuses_of
 from rekindle.cli.terminal import is_terminal, paint
 from rekindle.errors import UsageError
 from rekindle.model import Page, Session, SessionStatus
@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
         # One more than is shown tells whether there are more.
         found = store.sessions(_page(arguments, limit + 1))
         sessions = [it for it in found[:limit] if not it.is_purged]
-        standings = stand(store, sessions)
+        standings = statuses_of(store, sessions)
         if arguments.json:
             from rekindle.export.description import describe
 
@@ -95,7 +95,7 @@ def _print_lines(store: Store, page: Page, limit: int) -> None:
     left = limit
     while left > 0 and (some := store.sessions(replace(page, limit=min(left, _AT_ONCE)))):
         shown = [it for it in some if not it.is_purged]
-        standings = stand(store, shown)
+        standings = statuses_of(store, shown)
         for session in shown:
             print("\t".join(_row(session, standings[session.id])))
         left -= len(some)

@@ -27,6 +27,7 @@ from rekindle.cli.terminal import is_terminal
 from rekindle.errors import UsageError
 from rekindle.model import Deleted, Page, Session, SessionStatus
 from rekindle.store.base import Store
+from rekindle.store.maintenance import space_manager
 from rekindle.text.times import iso
 
 _AT_ONCE = 200
@@ -116,12 +117,12 @@ def _find(store: Store, arguments: argparse.Namespace) -> _Found:
 
 
 def _look_at(store: Store, candidates: list[Session], found: _Found) -> Iterator[float]:
-    driven = store.driven()
+    driven = store.leased_ids()
     for start, some in _parts(candidates):
         idle = [session for session in some if session.id not in driven]
         found.sessions += idle
         found.live += len(some) - len(idle)
-        found.weight += store.weigh([session.id for session in idle])
+        found.weight += space_manager(store).entries_size([session.id for session in idle])
         yield start / len(candidates)
 
 
@@ -148,7 +149,7 @@ def _delete(store: Store, sessions: list[Session], *, is_for_good: bool) -> int:
 
     def work() -> Iterator[float]:
         for start, some in _parts(sessions):
-            driven = store.driven()
+            driven = store.leased_ids()
             ids = [session.id for session in some if session.id not in driven]
             apply(store, [Deleted(session_id=id_, at_us=now_us()) for id_ in ids])
             if is_for_good:

@@ -17,7 +17,7 @@ from rekindle.cli.store_access import add_store_option, every
 from rekindle.cli.store_changes import (
     apply,
     check_not_in_use,
-    find_there,
+    find_undeleted,
     now_us,
     open_for_changing,
 )
@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
         moves = (
             _all_below(store, _absolute(arguments.what), new)
             if arguments.all
-            else [(session, new) for session in find_there(store, [arguments.what])]
+            else [(session, new) for session in find_undeleted(store, [arguments.what])]
         )
         for session, _ in moves:
             check_not_in_use(store, session)

@@ -9,7 +9,7 @@ import argparse
 
 from rekindle.cli.formatting import one_line, title
 from rekindle.cli.store_access import add_session, add_store_option
-from rekindle.cli.store_changes import checked_title, open_for_changing, rename
+from rekindle.cli.store_changes import open_for_changing, rename, validated_title
 from rekindle.errors import UsageError
 
 
@@ -36,4 +36,4 @@ def _title(given: str, *, is_cleared: bool) -> str | None:
     """Return the title that was asked for; None to have none. Raises UsageError."""
     if bool(given.split()) is is_cleared:
         raise UsageError("give a title, or --clear to take yours back")
-    return checked_title(given)
+    return validated_title(given)

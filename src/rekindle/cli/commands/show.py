@@ -23,7 +23,12 @@ from rekindle.cli.render.detail import Detail, add_detail, detail_of
 from rekindle.cli.render.printer import Plain
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.cli.session_choice import check_choice, choose
-from rekindle.cli.store_access import add_store_option, note_if_deleted, open_for_reading, stand
+from rekindle.cli.store_access import (
+    add_store_option,
+    note_if_deleted,
+    open_for_reading,
+    statuses_of,
+)
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import StoreError, UsageError
 from rekindle.export.description import describe, describe_turn
@@ -93,7 +98,7 @@ def _show(arguments: argparse.Namespace, store: Store, session: Session) -> None
     transcript = _read(store, session)
     turns = _chosen(transcript.turns, arguments.turn)
     if arguments.json:
-        state = stand(store, [session])[session.id]
+        state = statuses_of(store, [session])[session.id]
         conversation = [describe_turn(turn) for turn in turns]
         print_json(describe(session) | {"state": state, "conversation": conversation})
         return

@@ -7,7 +7,13 @@ example:
 import argparse
 
 from rekindle.cli.store_access import add_sessions, add_store_option
-from rekindle.cli.store_changes import apply, find_there, now_us, open_for_changing, tell
+from rekindle.cli.store_changes import (
+    apply,
+    find_undeleted,
+    now_us,
+    open_for_changing,
+    report_change,
+)
 from rekindle.model import Archived
 
 
@@ -20,11 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Take the sessions out of the archive."""
     with open_for_changing(arguments.store) as store:
-        sessions = find_there(store, arguments.sessions)
+        sessions = find_undeleted(store, arguments.sessions)
         at_us = now_us()
         apply(
             store,
             [Archived(session_id=it.id, at_us=at_us, is_archived=False) for it in sessions],
         )
-    tell("unarchived", sessions)
+    report_change("unarchived", sessions)
     return 0

@@ -8,7 +8,7 @@ import argparse
 
 from rekindle.cli.formatting import one_line
 from rekindle.cli.store_access import add_sessions, add_store_option
-from rekindle.cli.store_changes import apply, find_all, now_us, open_for_changing, tell
+from rekindle.cli.store_changes import apply, find_all, now_us, open_for_changing, report_change
 from rekindle.errors import SessionNotFound, SessionPurged, StoreError
 from rekindle.model import Opened, Session
 from rekindle.store.base import Store
@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
                 raise SessionPurged(one_line(session.id))
         at_us = now_us()
         apply(store, [Opened(session_id=session.id, at_us=at_us) for session in sessions])
-    tell("here again:", sessions)
+    report_change("here again:", sessions)
     return 0
 
 

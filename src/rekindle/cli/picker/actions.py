@@ -4,12 +4,12 @@ from rekindle.cli.formatting import one_line, title
 from rekindle.cli.store_changes import (
     apply,
     check_not_in_use,
-    checked_title,
-    find_there,
+    find_undeleted,
     fork,
     now_us,
     open_for_changing,
     rename,
+    validated_title,
 )
 from rekindle.model import Archived, Deleted, Session
 
@@ -17,7 +17,7 @@ from rekindle.model import Archived, Deleted, Session
 def archive(option: str | None, session: Session) -> str:
     """Put a session away. Raises StoreError."""
     with open_for_changing(option) as store:
-        (there,) = find_there(store, [session.id])
+        (there,) = find_undeleted(store, [session.id])
         apply(store, [Archived(session_id=there.id, at_us=now_us())])
     return f"archived: {title(there)}"
 
@@ -25,7 +25,7 @@ def archive(option: str | None, session: Session) -> str:
 def delete(option: str | None, session: Session) -> str:
     """Delete a session, so that it can be brought back. Raises StoreError."""
     with open_for_changing(option) as store:
-        (there,) = find_there(store, [session.id])
+        (there,) = find_undeleted(store, [session.id])
         check_not_in_use(store, there)
         apply(store, [Deleted(session_id=there.id, at_us=now_us())])
     return f"deleted; for 30 days: rekindle undelete {one_line(there.id)}"
@@ -40,7 +40,7 @@ def make_fork(option: str | None, session: Session) -> str:
 
 def give_title(option: str | None, session: Session, words: str) -> str:
     """Give a session a title; without a word, take it back. Raises StoreError, UsageError."""
-    wanted = checked_title(words)
+    wanted = validated_title(words)
     with open_for_changing(option) as store:
         _, now = rename(store, session.id, wanted)
     return f"renamed: {title(now)}"

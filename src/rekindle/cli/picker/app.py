@@ -7,7 +7,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from rekindle.cli.picker.list_view import Chosen, List, Picking
-from rekindle.cli.store_access import open_for_reading, path_for_reading
+from rekindle.cli.store_access import address_for_reading, open_for_reading
 from rekindle.model import Page
 
 _NO_COLOR = "NO_COLOR"
@@ -21,7 +21,7 @@ def choose(option: str | None, page: Page) -> Chosen | None:
         del os.environ[_NO_COLOR]
     with open_for_reading(option) as store:
         try:
-            app = Picker(Picking(option, path_for_reading(option), store, page))
+            app = Picker(Picking(option, address_for_reading(option), store, page))
             chosen = app.run()
         finally:
             # Textual takes it away, but what comes after heeds it, too.

@@ -5,7 +5,6 @@ message. Whatever a session says is shown as text, and never read as markup.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
 from rich.segment import Segment
@@ -29,6 +28,7 @@ from rekindle.cli.picker.search import Catalogue, Found, Texts
 from rekindle.cli.render.table import Line, arranged, legend
 from rekindle.errors import RekindleError
 from rekindle.model import Page, Session
+from rekindle.store.address import StoreAddress
 from rekindle.store.base import Store
 
 # How long nobody must have typed before all that was said is searched, and moved before the end
@@ -58,7 +58,7 @@ class Picking(NamedTuple):
     """What there is to choose from."""
 
     option: str | None
-    path: Path | None
+    address: StoreAddress | None
     store: Store
     page: Page
 
@@ -100,9 +100,9 @@ class List(Screen[Chosen]):
 
     def __init__(self, picking: Picking) -> None:
         super().__init__()
-        self._option, path, self._store, self._page = picking
+        self._option, address, self._store, self._page = picking
         self._catalogue = Catalogue(self._store, self._page)
-        self._texts = Texts(path, self._store, self._page) if path is not None else None
+        self._texts = Texts(address, self._store, self._page) if address is not None else None
         self._named: Found | None = None
         self._said: Found | None = None
         self._lines: list[Line] = []

@@ -6,23 +6,22 @@ else as many pages as it takes to find enough.
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.cli.render.table import Line
-from rekindle.cli.store_access import short_id, stand
+from rekindle.cli.store_access import short_id, statuses_of
 from rekindle.errors import SessionNotFound, StoreUnavailable, UsageError
 from rekindle.model import Page, Session
+from rekindle.store.address import StoreAddress, open_search_index
 from rekindle.store.base import Store
-from rekindle.store.sqlite.search_index import Index
-from rekindle.store.sqlite.search_query import Wanted, search
+from rekindle.store.search import SearchRequest
 from rekindle.text.redact.secrets import spans
 from rekindle.text.search_terms import Term, parse
 from rekindle.text.snippets import Piece, snippet
-from rekindle.transfer.indexer import bring_up_to_date
+from rekindle.transfer.indexer import update_index
 
 _SESSIONS_A_PAGE = 500
 _TURNS_FOUND = 60
@@ -94,8 +93,8 @@ def _called(session: Session) -> str:
 class Texts:
     """What was said in the sessions, by the index beside the store."""
 
-    def __init__(self, path: Path, store: Store, page: Page) -> None:
-        self._path = path
+    def __init__(self, address: StoreAddress, store: Store, page: Page) -> None:
+        self._address = address
         self._store = store
         self._page = replace(page, limit=_TURNS_FOUND)
 
@@ -104,8 +103,8 @@ class Texts:
         terms = _terms(typed)
         if not terms:
             return Found(typed=typed, lines=[])
-        with Index(self._path) as index:
-            hits = search(index, Wanted(terms=terms, page=self._page))
+        with open_search_index(self._address) as index:
+            hits = index.search(SearchRequest(terms=terms, page=self._page))
         said: dict[str, list[Piece]] = {}
         for hit in hits:
             if hit.session_id not in said:
@@ -114,10 +113,10 @@ class Texts:
 
     def update(self) -> Iterator[float]:
         """Bring the index up to date; yield which part is done. Where it cannot be, leave it."""
-        with suppress(StoreUnavailable), Index(self._path) as index:
-            index.sweep()
+        with suppress(StoreUnavailable), open_search_index(self._address) as index:
+            index.remove_missing()
             yield 0.0
-            for step in bring_up_to_date(index, self._store):
+            for step in update_index(index, self._store):
                 yield step.done / max(1, step.total)
 
 
@@ -136,5 +135,5 @@ def lines_of(store: Store, ids: list[str]) -> list[Line]:
         with suppress(SessionNotFound):
             sessions.append(store.session(session_id))
     sessions = [session for session in sessions if session.deleted_us is None]
-    standings = stand(store, sessions)
+    standings = statuses_of(store, sessions)
     return [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]

@@ -1,28 +1,25 @@
-"""What is asked of the store on disk as a whole: how sessions stand, what there is, what is free.
-
-Call with the store's mutex held.
-"""
+"""Statuses, totals and disk space of a whole store. Call it with the store's mutex held."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rekindle.errors import StoreUnavailable
-from rekindle.model import Entry, Kind, Overview, SessionStatus, SessionTotals, Side
-from rekindle.store.address import index_path
-from rekindle.store.sqlite.codec import Row, entries_in
+from rekindle.model import Entry, Kind, Overview, SessionStatus, SessionTotals
+from rekindle.store.sqlite.codec import Row, decode_entries
 from rekindle.store.sqlite.connection import INCREMENTAL
+from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.leases import Leases
 from rekindle.store.sqlite.schema import WITHIN, Database, places
 from rekindle.store.sqlite.sql import ROW
 from rekindle.text.times import SHIFT_US, WEEK_US
 
-LARGEST_WAITED_FOR = 256 * 1024 * 1024
-"""A file of this size is written anew in seconds, for which recorders can hold back what comes."""
-_PAGES_A_STEP = 256
-_STEPS_A_TICK = 100_000
-# The end of a turn is the last that is told of it, but for what an agent may still have to say.
+MAX_REWRITE_BYTES = 256 * 1024 * 1024
+"""A file of this size is rewritten in seconds. Recording processes can buffer for that long."""
+_PAGES_PER_STEP = 256
+_STEPS_PER_TICK = 100_000
+# The end of a turn is among its last entries, except for late updates of the agent.
 _LAST_ROWS = 500
 
 _KEYS = """
@@ -36,12 +33,12 @@ _ANSWERS = f"{ROW} where kind = 'answer' and place between ? and ? order by plac
 _STATES = f"""
     select * from ({ROW} where place between ? and ? order by place desc limit ?)
     where kind = 'update' and protocol > 1 and instr(data, cast('"state_update"' as blob))
-"""  # noqa: S608 - all of it is ours
-_WEIGH = f"""
+"""  # noqa: S608 - constants only
+_ENTRIES_SIZE = f"""
     select coalesce(sum(length(data) - lines + 1), 0)
     from session join stretch on {WITHIN}
     where id in (select value from json_each(?))
-"""  # noqa: S608 - all of it is ours
+"""  # noqa: S608 - constants only
 _SUMS = """
     select coalesce(nullif(agent_name, ''), nullif(program, ''), ''),
            (created_us + :shift) / :week * :week - :shift,
@@ -49,26 +46,30 @@ _SUMS = """
            count(archived_us), min(created_us), max(updated_us)
     from session where deleted_us is null and cwd is not null group by 1, 2
 """
-# The plus keeps SQLite from walking through all by their folder.
+# The plus keeps SQLite from scanning all sessions by folder.
 _COUNT_DELETED = "select count(*) from session where deleted_us is not null and +cwd is not null"
 
 
-def standings(db: Database, leases: Leases, session_ids: Sequence[str]) -> dict[str, SessionStatus]:
-    """Tell how it stands with sessions."""
+def statuses(
+    db: Database,
+    leased: Collection[int],
+    session_ids: Sequence[str],
+    turn_has_ended: Callable[[Iterable[Entry]], bool],
+) -> dict[str, SessionStatus]:
+    """Return the status of each known session. `leased` are the keys with a live lease."""
+
+    def status(key: int) -> SessionStatus:
+        if key in leased:
+            return SessionStatus.LIVE
+        is_idle = _has_ended(db, key, turn_has_ended)
+        return SessionStatus.IDLE if is_idle else SessionStatus.INTERRUPTED
+
     found = db.execute(_KEYS, (json.dumps(list(session_ids)),)).fetchall()
-    driven = leases.driven()
-    return {
-        session_id: SessionStatus.LIVE if key in driven else _undriven(db, key)
-        for session_id, key in found
-    }
+    return {session_id: status(key) for session_id, key in found}
 
 
-def _undriven(db: Database, key: int) -> SessionStatus:
-    return SessionStatus.IDLE if _has_ended(db, key) else SessionStatus.INTERRUPTED
-
-
-def _has_ended(db: Database, key: int) -> bool:
-    """Tell whether the last turn has an end; a session without a prompt has none to wait for."""
+def _has_ended(db: Database, key: int, turn_has_ended: Callable[[Iterable[Entry]], bool]) -> bool:
+    """Return whether the last turn has ended. A session without a prompt has nothing to end."""
     first, end = places(key)
     prompts = db.execute(_LAST_PROMPT, (first, end)).fetchall()
     if not prompts:
@@ -78,34 +79,25 @@ def _has_ended(db: Database, key: int) -> bool:
     if any(row[5] == 1 for row in answers):
         return True
     states = db.execute(_STATES, (prompt, end, _LAST_ROWS)).fetchall()
-    return _tell_the_end(sorted([*answers, *states]))
+    entries = [
+        entry
+        for row in sorted([*answers, *states])
+        for entry in decode_entries(row)
+        if entry.kind is Kind.ANSWER or b'"state_update"' in entry.line
+    ]
+    return bool(entries) and turn_has_ended(entries)
 
 
-def _tell_the_end(rows: list[Row]) -> bool:
-    """Tell whether the turn to which these rows belong has ended, by folding only them."""
-    if not rows:
-        return False
-    from rekindle.transcript.reducer import Transcript  # noqa: PLC0415 - rarely needed, and not light
-
-    transcript = Transcript()
-    transcript.add(Entry(seq=0, side=Side.CLIENT, kind=Kind.PROMPT, at_us=0, line=b"{}"))
-    for row in rows:
-        for entry in entries_in(row):
-            if entry.kind is Kind.ANSWER or b'"state_update"' in entry.line:
-                transcript.add(entry)
-    return transcript.turns[-1].ended_us is not None
-
-
-def weigh(db: Database, session_ids: Sequence[str]) -> int:
-    """Return how many bytes the entries of sessions have."""
-    return db.execute(_WEIGH, (json.dumps(list(session_ids)),)).fetchall()[0][0]
+def entries_size(db: Database, session_ids: Sequence[str]) -> int:
+    """Return the number of bytes in the entries of sessions."""
+    return db.execute(_ENTRIES_SIZE, (json.dumps(list(session_ids)),)).fetchall()[0][0]
 
 
 def overview(db: Database, path: Path) -> Overview:
-    """Return what there is in all."""
+    """Return totals of the whole store."""
     rows = db.execute(_SUMS, {"shift": SHIFT_US, "week": WEEK_US}).fetchall()
     return Overview(
-        whole=_added(rows),
+        whole=_sum(rows),
         archived=sum(row[5] for row in rows),
         deleted=db.execute(_COUNT_DELETED).fetchall()[0][0],
         first_us=min((row[6] for row in rows), default=None),
@@ -118,7 +110,7 @@ def overview(db: Database, path: Path) -> Overview:
 
 
 def size_of(path: Path) -> int:
-    """Return how many bytes the store's files take, and those of its index."""
+    """Return the size of the store's files and of its index in bytes."""
     files = (it.with_name(it.name + end) for it in (path, index_path(path)) for end in ("", "-wal"))
     return sum(file.stat().st_size for file in files if file.is_file())
 
@@ -127,59 +119,59 @@ def _grouped(rows: list[Row], column: int) -> dict[Any, SessionTotals]:
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(row[column], []).append(row)
-    return {group: _added(members) for group, members in groups.items()}
+    return {group: _sum(members) for group, members in groups.items()}
 
 
-def _added(rows: Iterable[Row]) -> SessionTotals:
+def _sum(rows: Iterable[Row]) -> SessionTotals:
     columns = list(zip(*rows, strict=True)) or [()] * 5
     return SessionTotals(sessions=sum(columns[2]), turns=sum(columns[3]), messages=sum(columns[4]))
 
 
-def gives_back_in_steps(db: Database) -> bool:
-    """Tell whether free pages can be given back while others write."""
+def can_compact_in_steps(db: Database) -> bool:
+    """Return whether free pages can be returned while other processes write."""
     return db.pragma("auto_vacuum") == INCREMENTAL
 
 
-def check_nobody_records(leases: Leases) -> None:
-    """Raise StoreUnavailable if somebody does."""
-    for holder in leases.driven().values():
+def check_no_leases(leases: Leases) -> None:
+    """Raise StoreUnavailable if a process holds a lease."""
+    for holder in leases.holders().values():
         raise StoreUnavailable(
-            f"process {holder.pid} on {holder.host} is recording, and this store is of an "
+            f"process {holder.pid} on {holder.machine} is recording, and this store is of an "
             "older kind, which can be compacted only while nobody records: close it first"
         )
 
 
-def check_nobody_waits_long(db: Database, leases: Leases) -> None:
-    """Raise StoreUnavailable if somebody records, and would have to wait for a large file."""
-    if db.pragma("page_count") * db.pragma("page_size") <= LARGEST_WAITED_FOR:
+def check_rewrite_is_short(db: Database, leases: Leases) -> None:
+    """Raise StoreUnavailable if a process holds a lease and the file is too large to wait for."""
+    if db.pragma("page_count") * db.pragma("page_size") <= MAX_REWRITE_BYTES:
         return
-    for holder in leases.driven().values():
+    for holder in leases.holders().values():
         raise StoreUnavailable(
-            f"process {holder.pid} on {holder.host} is recording, and would have to wait until "
+            f"process {holder.pid} on {holder.machine} is recording, and would have to wait until "
             "the whole store is written anew: close it first"
         )
 
 
 def count_steps(db: Database) -> int:
-    """Return how many steps it takes to give back what is free now."""
-    return -(-db.pragma("freelist_count") // _PAGES_A_STEP)
+    """Return the number of steps that return all free pages."""
+    return -(-db.pragma("freelist_count") // _PAGES_PER_STEP)
 
 
 def compact_step(db: Database) -> None:
-    """Give back some pages. Call inside a transaction."""
-    db.execute(f"pragma incremental_vacuum({_PAGES_A_STEP})").fetchall()
+    """Return some pages to the disk. Call it inside a transaction."""
+    db.execute(f"pragma incremental_vacuum({_PAGES_PER_STEP})").fetchall()
 
 
 def rewrite(db: Database, tick: Callable[[], object]) -> None:
-    """Write the whole file anew; from then on it can be compacted in steps."""
+    """Rewrite the whole file. After that it can be compacted in steps."""
     db.pragma("auto_vacuum", INCREMENTAL)
 
     def go_on() -> bool:
         tick()
-        # Otherwise it would stop.
+        # True would stop it.
         return False
 
-    db.set_progress_handler(go_on, _STEPS_A_TICK)
+    db.set_progress_handler(go_on, _STEPS_PER_TICK)
     try:
         db.execute("vacuum")
     finally:

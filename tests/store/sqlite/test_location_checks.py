@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.cli.doctor.location import (
+from rekindle.store.sqlite.location_checks import (
     check_disk,
     file_system_of,
     mounts_of_linux,
@@ -37,7 +37,7 @@ def test_a_full_disk_is_a_problem(
     usage = shutil.disk_usage(tmp_path)._replace(free=free)
     monkeypatch.setattr(shutil, "disk_usage", {path.parent: usage}.__getitem__)
     (finding,) = [it for it in check_disk(path) if "free" in it.facts]
-    assert finding.level == level
+    assert finding.severity == level
     assert bool(finding.remedy) == (level != "ok")
 
 

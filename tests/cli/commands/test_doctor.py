@@ -194,7 +194,7 @@ def test_all_entries_are_read_when_asked_for(
 @pytest.mark.parametrize("table", ["stretch", "session", "lease"])
 def test_what_can_be_read_of_a_damaged_store_is_saved(home: Path, path: Path, table: str) -> None:
     with SqliteStore(path) as store:
-        store.claim("ses_1", LeaseHolder(token="t", pid=1, host=HERE))  # noqa: S106
+        store.acquire_lease("ses_1", LeaseHolder(token="t", pid=1, machine=HERE))  # noqa: S106
     change(path, "pragma journal_mode = delete")
     overwrite(path, table)
     before = path.read_bytes()

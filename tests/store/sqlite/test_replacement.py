@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from recorded_sessions import NOW, asked
+from rekindle.composition import HOOKS
 from rekindle.errors import StoreUnavailable
 from rekindle.model import Counted, LeaseHolder
 from rekindle.store.sqlite import quarantine
-from rekindle.store.sqlite.connection import lock_path
 from rekindle.store.sqlite.filelock import FileLock
+from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.store import SqliteStore
+from rekindle.transcript.titles import title_from_prompt
 from store_damage import chunks, fill
 
-HOLDER = LeaseHolder(token="t", pid=1, host="h")  # noqa: S106 - no password
+HOLDER = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
 CHANGES = (
     asked("ses_1", "once"),
     Counted(session_id="ses_1", at_us=NOW, turns=1, messages=1),
@@ -25,13 +27,14 @@ CHANGES = (
 )
 
 
-def set_aside(path: Path, lock: FileLock) -> None:
-    assert quarantine._save(path, quarantine._set_aside(path, lock), print)  # noqa: SLF001
+def quarantined(path: Path, lock: FileLock) -> None:
+    damaged = quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
+    assert quarantine._recover(path, damaged, title_from_prompt, print)  # noqa: SLF001
 
 
 def at_look(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
     """Do something when the store looks for the n-th time whether it is still there."""
-    check, looks = store._whereabouts.check, iter(range(1, 9))  # noqa: SLF001
+    check, looks = store._identity.check, iter(range(1, 9))  # noqa: SLF001
 
     def look() -> None:
         is_due = next(looks) == number
@@ -41,7 +44,7 @@ def at_look(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
         if is_due and number != AFTER:
             act()
 
-    store._whereabouts.check = look  # noqa: SLF001 # type: ignore[method-assign]
+    store._identity.check = look  # noqa: SLF001 # type: ignore[method-assign]
 
 
 WITHIN, AFTER = 3, 4
@@ -54,21 +57,21 @@ def test_it_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: int, claimed: list[str]
 ) -> None:
     # SQLite's own lock is had by whoever commits, who may be stopped for long.
-    monkeypatch.setattr(quarantine, "_PATIENCE_WITH_COMMITS", 1)
+    monkeypatch.setattr(quarantine, "_COMMIT_TIMEOUT_MS", 1)
     path = tmp_path / "s.db"
-    with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
+    with SqliteStore(path, hooks=HOOKS) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
         for id_ in claimed:
-            store.claim(id_, HOLDER)
+            store.acquire_lease(id_, HOLDER)
         before = {id_: list(store.read(id_)) for id_ in ("ses_1", "ses_2")}
         turns = store.session("ses_1").turns
         assert lock.acquire(0)
-        at_look(store, when, lambda: set_aside(path, lock))
+        at_look(store, when, lambda: quarantined(path, lock))
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-            store.write(CHANGES, sync=True, patience=0.01)
+            store.write(CHANGES, sync=True, timeout=0.01)
         lock.release()
-        with SqliteStore(path) as new:
-            new.succeed(store)
+        with SqliteStore(path, hooks=HOOKS) as new:
+            new.continue_from(store)
             for id_, entries in before.items():
                 assert list(new.read(id_)) == entries
             assert new.session("ses_1").turns == turns
@@ -80,30 +83,30 @@ def test_it_is_written_once(
 
 def test_it_is_not_taken_along_from_a_store_that_was_removed(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
+    with SqliteStore(path, hooks=HOOKS) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
-        store.claim("ses_1", HOLDER)
+        store.acquire_lease("ses_1", HOLDER)
         before, turns = list(store.read("ses_1")), store.session("ses_1").turns
         assert lock.acquire(0)
         at_look(store, AFTER, path.unlink)
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-            store.write(CHANGES, sync=True, patience=0.01)
+            store.write(CHANGES, sync=True, timeout=0.01)
         lock.release()
-        with SqliteStore(path) as new:
-            new.succeed(store)
+        with SqliteStore(path, hooks=HOOKS) as new:
+            new.continue_from(store)
             assert list(new.read("ses_1")) == before
             assert new.session("ses_1").turns == turns
 
 
 def test_whoever_sets_it_aside_waits_for_a_commit(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
+    with SqliteStore(path, hooks=HOOKS) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
         before = len(list(store.read("ses_2")))
         assert lock.acquire(0)
-        db = quarantine._keep_out(path)  # noqa: SLF001
+        db = quarantine._block_commits(path)  # noqa: SLF001
         assert db
         with closing(db), pytest.raises(StoreUnavailable, match="is locked"):
-            store.write(CHANGES, patience=0.01)
-        store.write(CHANGES, patience=0.01)
+            store.write(CHANGES, timeout=0.01)
+        store.write(CHANGES, timeout=0.01)
         assert len(list(store.read("ses_2"))) == before + 1

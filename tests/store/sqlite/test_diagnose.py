@@ -1,0 +1,31 @@
+"""What single checks of `rekindle doctor` find, and how they say it, without a process."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from rekindle.store.sqlite.diagnose import check_integrity
+from rekindle.store.sqlite.inspect import Inspection
+
+
+class Unsound:
+    """A store of which SQLite says this."""
+
+    def __init__(self, *complaints: str) -> None:
+        self._complaints = list(complaints)
+
+    def complaints(self, *, full: bool) -> list[str]:
+        assert not full
+        return self._complaints
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [(1, "page 1"), (3, "page 1; page 2; page 3"), (10, "page 1; page 2; page 3; and 7 more")],
+)
+def test_of_many_complaints_the_first_are_named(pages: int, said: str) -> None:
+    lines = ["*** in database main ***", *(f"page {n}" for n in range(1, pages + 1))]
+    store = cast("Inspection", Unsound("\n".join(lines)))
+    (diagnosis,) = check_integrity(store, Path("/s.db"), lambda: None, full=False)
+    assert diagnosis.text == f"damaged: {said}"
