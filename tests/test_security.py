@@ -163,9 +163,9 @@ def test_entries_are_numbered_from_one_on_or_refused(seq: object) -> None:
 def test_what_swells_when_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
     assert len(bomb) < 100_000
-    monkeypatch.setattr(bundle_reader, "LONGEST_LINE", 1_000_000)
+    monkeypatch.setattr(bundle_reader, "MAX_LINE_BYTES", 1_000_000)
     with pytest.raises(BadBundle, match="a line without an end"):
         filled(bomb)
-    monkeypatch.setattr(bundle_reader, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(bundle_reader, "_MAX_BYTES", 1000)
     with pytest.raises(BadBundle, match="too large"):
         filled(forged({"cwd": "/" + "x" * 2000}))

@@ -19,9 +19,9 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.base import Store
-from rekindle.transfer.bundle_format import bundle
-from rekindle.transfer.bundle_reader import Spool
-from rekindle.transfer.merge import Merged, Merger
+from rekindle.transfer.bundle_format import bundle_lines
+from rekindle.transfer.bundle_reader import BundleReader
+from rekindle.transfer.merge import Merger, MergeResult, RecordedCopy
 
 NOW = 1_700_000_000_000_000
 HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
@@ -71,7 +71,7 @@ def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
 def packed(store: Store, *session_ids: str) -> bytes:
     """Return a bundle of these sessions, not compressed."""
     known = [(store.session(it), store.titles(it), store.read(it)) for it in session_ids]
-    return b"".join(bundle(known))
+    return b"".join(bundle_lines(known))
 
 
 def squeezed(store: Store, *session_ids: str) -> bytes:
@@ -79,11 +79,11 @@ def squeezed(store: Store, *session_ids: str) -> bytes:
     return gzip.compress(packed(store, *session_ids), mtime=0)
 
 
-def filled(data: bytes) -> Spool:
+def filled(data: bytes) -> BundleReader:
     """Return a bundle that was checked. Raises BadBundle."""
-    spool = Spool()
+    spool = BundleReader()
     try:
-        for _ in spool.fill(io.BufferedReader(io.BytesIO(data))):  # type: ignore[type-var]
+        for _ in spool.read_all(io.BufferedReader(io.BytesIO(data))):  # type: ignore[type-var]
             pass
     except BaseException:
         spool.close()
@@ -91,11 +91,11 @@ def filled(data: bytes) -> Spool:
     return spool
 
 
-def taken(store: Store, data: bytes, **options: bool) -> list[Merged]:
+def taken(store: Store, data: bytes, **options: bool) -> list[MergeResult]:
     """Take in a bundle; return what became of each session."""
     merger = Merger(store, HOLDER, **options)
     with filled(data) as spool:
         return [
-            merger.take(line.session, partial(spool.entries, number), NOW)
+            merger.merge(RecordedCopy(line.session, partial(spool.entries, number)), NOW)
             for number, line in enumerate(spool.sessions)
         ]

@@ -6,9 +6,9 @@ from rekindle.importers.base import Notes, Tally, Tool
 from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.model import Entry, LeaseHolder, Page, Session, TitleSource
 from rekindle.store.base import Store
-from rekindle.transfer.import_apply import Importer
-from rekindle.transfer.import_scan import Gatherer, Report, Taken, Wanted
-from rekindle.transfer.merge import How
+from rekindle.transfer.import_apply import SessionImporter
+from rekindle.transfer.import_scan import ImportFilter, ImportReport, ImportResult, ToolScanner
+from rekindle.transfer.merge import MergeOutcome
 
 NOW = 1_800_000_000_000_000
 HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no password
@@ -19,24 +19,24 @@ class Run:
 
     def __init__(
         self, store: Store, path: Path, tool: Tool = CLAUDE, *, undelete: bool = False,
-        only_looks: bool = False,
+        dry_run: bool = False,
     ) -> None:  # fmt: skip
-        importer = Importer(store, HOLDER, undelete=undelete, only_looks=only_looks)
-        gatherer = Gatherer(tool, Wanted())
-        gatherer.remember(store, undelete=undelete)
-        self.report = Report(tool=tool.name)
-        found = gatherer.look(path, self.report, NOW)
+        importer = SessionImporter(store, HOLDER, undelete=undelete, dry_run=dry_run)
+        scanner = ToolScanner(tool, ImportFilter())
+        scanner.load_known(store, undelete=undelete)
+        self.report = ImportReport(tool=tool.name)
+        found = scanner.find_changed(path, self.report, NOW)
         self.read = len(found)
-        """How many were read, because they had changed."""
-        self.taken: list[Taken] = []
+        """MergeOutcome many were read, because they had changed."""
+        self.taken: list[ImportResult] = []
         for it in found:
-            self.taken += gatherer.take(it, importer, self.report, NOW, lambda _: None)
+            self.taken += scanner.import_found(it, importer, self.report, NOW, lambda _: None)
 
     @property
-    def hows(self) -> list[How]:
+    def outcomes(self) -> list[MergeOutcome]:
         """What became of what has changed."""
         assert self.report.failed == {}
-        return [it.how for it in self.taken]
+        return [it.outcome for it in self.taken]
 
 
 def told(path: Path, tool: Tool = CLAUDE) -> list[Entry]:

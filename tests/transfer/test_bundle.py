@@ -11,7 +11,7 @@ from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.model import Change, EntryBatch, Kind, Side
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.bundle_format import bundle
+from rekindle.transfer.bundle_format import bundle_lines
 
 
 @pytest.fixture
@@ -164,11 +164,11 @@ def test_deep_nesting_is_refused(store: MemoryStore) -> None:
 def test_a_session_that_vanishes_while_it_is_packed_is_an_error(store: MemoryStore) -> None:
     session = store.session("s1")
     with pytest.raises(BadBundle, match="removed meanwhile"):
-        list(bundle([(session, {}, [])]))
+        list(bundle_lines([(session, {}, [])]))
 
 
 def test_what_is_recorded_while_it_is_packed_waits_for_the_next_time(store: MemoryStore) -> None:
     session = store.session("s1")
     store.write([asked("s1", "more")])
-    with filled(b"".join(bundle([(session, {}, store.read("s1"))]))) as spool:
+    with filled(b"".join(bundle_lines([(session, {}, store.read("s1"))]))) as spool:
         assert len(list(spool.entries(0))) == 3

@@ -25,8 +25,8 @@ from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.reducer import fold
-from rekindle.transfer.import_scan import Taken
-from rekindle.transfer.merge import How
+from rekindle.transfer.import_scan import ImportResult
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import NOW, Run, everything, told
 
 OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
@@ -69,7 +69,7 @@ def test_what_is_taken_in_is_what_was_told_and_twice_is_once(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.NEW]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.NEW]
     first = everything(store)
     ((session, titles, entries),) = first
     assert entries == told(path)
@@ -86,7 +86,11 @@ def test_what_is_taken_in_is_what_was_told_and_twice_is_once(
     assert (session.origin.path, session.origin.entries) == (str(path), len(entries))
     again = Run(store, tmp_path / ".claude")
     # Not even read.
-    assert (again.read, again.hows, again.report.hows) == (0, [], {How.UNCHANGED: 1})
+    assert (again.read, again.outcomes, again.report.outcomes) == (
+        0,
+        [],
+        {MergeOutcome.UNCHANGED: 1},
+    )
     assert everything(store) == first
 
 
@@ -98,7 +102,11 @@ def test_a_file_that_looks_new_but_is_not_changes_nothing(
     first = everything(store)
     path.touch()
     again = Run(store, tmp_path / ".claude")
-    assert (again.read, again.hows, again.report.hows) == (1, [], {How.UNCHANGED: 1})
+    assert (again.read, again.outcomes, again.report.outcomes) == (
+        1,
+        [],
+        {MergeOutcome.UNCHANGED: 1},
+    )
     assert Run(store, tmp_path / ".claude").read == 0
     ((session, *rest),) = everything(store)
     ((before, *before_rest),) = first
@@ -114,7 +122,7 @@ def test_a_session_that_grew_is_extended_and_still_the_agents_own(
     for number in range(2, 5):
         file.turn(number)
         path = file.write(tmp_path)
-        assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+        assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
         ((session, _, entries),) = everything(store)
         assert entries == told(path)
         assert (session.turns, session.messages) == (number, 2 * number)
@@ -130,7 +138,7 @@ def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
     Run(store, tmp_path / ".claude")
     file.call("msg_2", "toolu_1", "Bash", {"command": "ls"})
     path = file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
     assert entries == told(path)
     assert session.turns == 2
@@ -169,11 +177,11 @@ def test_one_that_went_on_here_stays_and_the_file_is_kept_as_a_branch_once(
     Run(store, tmp_path / ".claude")
     store.write([asked(SESSION, "Here"), answered(SESSION)])
     before = list(store.read(SESSION))
-    assert Run(store, tmp_path / ".claude").hows == []
+    assert Run(store, tmp_path / ".claude").outcomes == []
     file.turn(2)
     path = file.write(tmp_path)
     (branch,) = Run(store, tmp_path / ".claude").taken
-    assert (branch.how, branch.title) == (How.BRANCHED, "Question 1")
+    assert (branch.outcome, branch.title) == (MergeOutcome.BRANCHED, "Question 1")
     assert list(store.read(SESSION)) == before
     assert list(store.read(branch.session_id)) == told(path)
     fork = store.session(branch.session_id)
@@ -181,13 +189,16 @@ def test_one_that_went_on_here_stays_and_the_file_is_kept_as_a_branch_once(
     assert (fork.agent_session_id, fork.archived_us) == (UNKNOWN_TO_AGENT, None)
     first = everything(store)
     path.touch()
-    assert (Run(store, tmp_path / ".claude").hows, Run(store, tmp_path / ".claude").read) == ([], 0)
+    assert (Run(store, tmp_path / ".claude").outcomes, Run(store, tmp_path / ".claude").read) == (
+        [],
+        0,
+    )
     assert [it[1:] for it in everything(store)] == [it[1:] for it in first]
     # What grows further, grows there.
     file.turn(3)
     path = file.write(tmp_path)
     (more,) = Run(store, tmp_path / ".claude").taken
-    assert (more.how, more.session_id) == (How.EXTENDED, branch.session_id)
+    assert (more.outcome, more.session_id) == (MergeOutcome.EXTENDED, branch.session_id)
     assert list(store.read(branch.session_id)) == told(path)
 
 
@@ -204,7 +215,7 @@ def test_where_the_tool_turns_to_another_branch_ours_does_and_the_old_is_put_awa
     it.user("That way", parent=above)
     it.agent("msg_b", said("Going that way"), "end_turn")
     path = it.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     assert list(store.read(SESSION)) == told(path)
     (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
     assert list(store.read(aside.id)) == old
@@ -231,14 +242,14 @@ def test_a_session_that_was_recorded_here_is_not_there_twice(
     store.write([asked(SESSION, "Question 1"), answered(SESSION)])
     before = everything(store)
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == []
+    assert Run(store, tmp_path / ".claude").outcomes == []
     assert [it[1:] for it in everything(store)] == [it[1:] for it in before]
     assert Run(store, tmp_path / ".claude").read == 0
     assert not store.session(SESSION).is_imported
     # What was asked elsewhere is news, and comes after what was recorded here.
     file.turn(2)
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     ((_, _, entries),) = everything(store)
     assert entries[: len(before[0][2])] == before[0][2]
     assert prompts(entries) == ["Question 1", "Question 2"]
@@ -261,25 +272,51 @@ def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
     it.user([said(record), said("Go on")])
     it.agent("msg_1", said("Going"), "end_turn")
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == []
+    assert Run(store, tmp_path / ".claude").outcomes == []
     assert [it.id for it in store.sessions(Page())] == ["s1"]
     it.turn(2)
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     assert [it.id for it in store.sessions(Page())] == ["s1"]
     assert prompts(store.read("s1")) == ["Hello", "Go on", "Question 2"]
     # It was named there after what the agent was told.
     assert "continued" not in str(store.titles("s1"))
 
 
-def test_how_the_agent_is_started_here_is_known_to_what_is_imported(
-    store: Store, file: ClaudeFile, tmp_path: Path
+@pytest.mark.parametrize(
+    "agent",
+    [
+        AgentIdentity(name="@agentclientprotocol/claude-agent-acp", command=("npx", "claude")),
+        AgentIdentity(command=("/opt/bin/claude-code-acp",)),
+        AgentIdentity(name="Claude", command=("claude", "acp")),
+    ],
+    ids=repr,
+)
+def test_imported_session_gets_the_command_of_the_tools_agent(
+    store: Store, file: ClaudeFile, tmp_path: Path, agent: AgentIdentity
 ) -> None:
-    agent = AgentIdentity(name="@vendor/claude-agent-acp", command=("npx", "claude-agent-acp"))
     store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent=agent)])
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
-    assert store.session(SESSION).agent.command == ("npx", "claude-agent-acp")
+    assert store.session(SESSION).agent.command == agent.command
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        AgentIdentity(name="not-claude", command=("other",)),
+        AgentIdentity(name="other", command=("claude", "acp")),
+        AgentIdentity(name="", command=("other",)),
+    ],
+    ids=repr,
+)
+def test_imported_session_never_gets_the_command_of_another_agent(
+    store: Store, file: ClaudeFile, tmp_path: Path, agent: AgentIdentity
+) -> None:
+    store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent=agent)])
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    assert store.session(SESSION).agent.command == ()
 
 
 def test_a_title_that_changed_is_taken_over_and_the_users_own_stays(
@@ -289,7 +326,7 @@ def test_a_title_that_changed_is_taken_over_and_the_users_own_stays(
     Run(store, tmp_path / ".claude")
     file.put({"type": "ai-title", "aiTitle": "Of the tool"})
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == []
+    assert Run(store, tmp_path / ".claude").outcomes == []
     assert store.session(SESSION).title == "Of the tool"
     mine = Titled(session_id=SESSION, at_us=NOW, source=TitleSource.USER, title="Mine")
     store.write([mine])
@@ -307,7 +344,7 @@ def test_where_it_was_moved_to_here_counts(store: Store, file: ClaudeFile, tmp_p
     store.write([Opened(session_id=SESSION, at_us=NOW, cwd="/moved")])
     file.turn(2)
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     assert store.session(SESSION).cwd == "/moved"
 
 
@@ -326,45 +363,45 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_pat
     assert len(everything(store)) == 4
     store.write([Deleted(session_id=session.id, at_us=NOW) for session, _, _ in everything(store)])
     run = Run(store, tmp_path / ".claude")
-    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
+    assert (run.read, run.report.outcomes) == (0, {MergeOutcome.DELETED: 2})
     it.turn(1)
     it.write(tmp_path)
     child.touch()
     run = Run(store, tmp_path / ".claude")
-    assert (run.hows, run.report.hows) == ([], {How.DELETED: 2})
+    assert (run.outcomes, run.report.outcomes) == ([], {MergeOutcome.DELETED: 2})
     run = Run(store, tmp_path / ".claude")
-    assert (run.read, run.report.hows) == (0, {How.DELETED: 2})
+    assert (run.read, run.report.outcomes) == (0, {MergeOutcome.DELETED: 2})
     assert everything(store) == []
-    assert Run(store, tmp_path / ".claude", undelete=True).hows[0] is How.EXTENDED
+    assert Run(store, tmp_path / ".claude", undelete=True).outcomes[0] is MergeOutcome.EXTENDED
     assert store.session(SESSION).deleted_us is None
     store.write([Deleted(session_id=SESSION, at_us=NOW)])
-    assert How.UNDELETED in Run(store, tmp_path / ".claude", undelete=True).hows
+    assert MergeOutcome.UNDELETED in Run(store, tmp_path / ".claude", undelete=True).outcomes
 
 
 def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
-    def undelete(*, only_looks: bool = False) -> list[How]:
-        return Run(store, tmp_path / ".claude", undelete=True, only_looks=only_looks).hows
+    def undelete(*, dry_run: bool = False) -> list[MergeOutcome]:
+        return Run(store, tmp_path / ".claude", undelete=True, dry_run=dry_run).outcomes
 
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
     store.write([asked(SESSION, "Only here"), answered(SESSION)])
     file.turn(2)
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.BRANCHED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.BRANCHED]
     before = everything(store)
     store.write([Deleted(session_id=SESSION, at_us=NOW)])
-    assert undelete(only_looks=True) == [How.UNDELETED]
+    assert undelete(dry_run=True) == [MergeOutcome.UNDELETED]
     assert store.session(SESSION).deleted_us is not None
     # Nothing has changed in the file.
-    assert undelete() == [How.UNDELETED]
+    assert undelete() == [MergeOutcome.UNDELETED]
     assert sorted(it.id for it, _, _ in everything(store)) == sorted(it.id for it, _, _ in before)
     assert undelete() == []
     store.write([Deleted(session_id=SESSION, at_us=NOW)])
     file.turn(3)
     file.write(tmp_path)
-    assert undelete() == [How.EXTENDED]
+    assert undelete() == [MergeOutcome.EXTENDED]
     assert store.session(SESSION).deleted_us is None
 
 
@@ -378,7 +415,7 @@ def test_what_was_purged_and_is_wanted_again_is_the_tools_as_before(
     opened = Opened(session_id=SESSION, at_us=NOW, agent_session_id="theirs", agent=agent)
     store.write([opened, Deleted(session_id=SESSION, at_us=NOW)])
     store.purge(SESSION)
-    assert Run(store, tmp_path / ".claude", undelete=True).hows == [How.NEW]
+    assert Run(store, tmp_path / ".claude", undelete=True).outcomes == [MergeOutcome.NEW]
     session = store.session(SESSION)
     assert (session.agent, session.agent_session_id) == (first.agent, SESSION)
     assert (session.cwd, session.turns) == (first.cwd, first.turns)
@@ -397,32 +434,32 @@ def test_a_session_in_use_is_not_changed_under_its_user(
     assert "in use by process 7" in run.report.failed[str(path)]
     assert len(list(store.read(SESSION))) == 3
     store.release(OTHER)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     assert store.holder(SESSION) is None
 
 
 def test_looking_only_changes_nothing_and_tells_the_same(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
-    def looks_and_does() -> list[Taken]:
+    def looks_and_does() -> list[ImportResult]:
         before = everything(store)
-        looked = Run(store, tmp_path / ".claude", only_looks=True).taken
+        looked = Run(store, tmp_path / ".claude", dry_run=True).taken
         assert everything(store) == before
         assert Run(store, tmp_path / ".claude").taken == looked
         return looked
 
     file.write(tmp_path)
-    assert [it.how for it in looks_and_does()] == [How.NEW]
+    assert [it.outcome for it in looks_and_does()] == [MergeOutcome.NEW]
     file.turn(2)
     file.write(tmp_path)
-    assert [it.how for it in looks_and_does()] == [How.EXTENDED]
+    assert [it.outcome for it in looks_and_does()] == [MergeOutcome.EXTENDED]
     store.write([asked(SESSION, "Here")])
     file.turn(3)
     file.write(tmp_path)
-    assert [it.how for it in looks_and_does()] == [How.BRANCHED]
+    assert [it.outcome for it in looks_and_does()] == [MergeOutcome.BRANCHED]
 
 
 def test_branches_do_not_make_it_be_read_again(store: Store, tmp_path: Path) -> None:
     forked().write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.NEW] * 3
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.NEW] * 3
     assert Run(store, tmp_path / ".claude").read == 0

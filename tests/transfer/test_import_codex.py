@@ -11,7 +11,7 @@ from rekindle.importers.codex import TOOL
 from rekindle.jsonvalue import as_array, as_object, decode_object
 from rekindle.model import Archived, Kind, Page, TitleSource
 from rekindle.store.base import Store
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything
 
 
@@ -41,14 +41,14 @@ def test_twice_is_once(store: Store, tmp_path: Path) -> None:
     it = paginated()
     it.thread_id = thread(2)
     it.write(tmp_path)
-    assert run(store, tmp_path).hows == [How.NEW, How.NEW]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.NEW, MergeOutcome.NEW]
     first = everything(store)
     again = run(store, tmp_path)
-    assert (again.read, again.report.hows) == (0, {How.UNCHANGED: 2})
+    assert (again.read, again.report.outcomes) == (0, {MergeOutcome.UNCHANGED: 2})
     for path in (tmp_path / ".codex").rglob("*.jsonl"):
         path.touch()
     again = run(store, tmp_path)
-    assert (again.read, again.hows) == (2, [])
+    assert (again.read, again.outcomes) == (2, [])
     assert [entries for _, _, entries in everything(store)] == [it for _, _, it in first]
 
 
@@ -60,7 +60,7 @@ def test_one_that_grows_is_extended(store: Store, file: CodexFile, tmp_path: Pat
         run(store, tmp_path)
     file.turn(2)
     file.write(tmp_path)
-    assert run(store, tmp_path).hows in ([How.EXTENDED], [How.NEW])
+    assert run(store, tmp_path).outcomes in ([MergeOutcome.EXTENDED], [MergeOutcome.NEW])
     ((session, _, _),) = everything(store)
     assert asked(store) == ["Question 1", "Question 2"]
     assert (session.turns, session.messages) == (2, 4)
@@ -76,11 +76,11 @@ def test_it_stays_the_same_wherever_its_file_goes(
     ):
         path.unlink()
         path = file.write(tmp_path, is_archived=is_archived, is_compressed=is_compressed)
-        assert run(store, tmp_path).hows == []
+        assert run(store, tmp_path).outcomes == []
         path.unlink()
         file.turn(2 + number)
         path = file.write(tmp_path, is_archived=is_archived, is_compressed=is_compressed)
-        assert run(store, tmp_path).hows == [How.EXTENDED]
+        assert run(store, tmp_path).outcomes == [MergeOutcome.EXTENDED]
     assert len(everything(store)) == 1
     assert asked(store) == ["Question 1", "Question 2", "Question 3", "Question 4"]
 
@@ -118,11 +118,11 @@ def test_a_reverted_session_follows_its_new_file(
     run(store, tmp_path)
     later = CodexFile(mode="paginated", first=file.ordinal, history_base=file.base(kept))
     later.write(tmp_path, rollout=thread(9), minute=5)
-    assert run(store, tmp_path).hows[0] is How.EXTENDED
+    assert run(store, tmp_path).outcomes[0] is MergeOutcome.EXTENDED
     assert asked(store) == ["Question 1"]
     later.turn(3)
     later.write(tmp_path, rollout=thread(9), minute=5)
-    assert run(store, tmp_path).hows == [How.EXTENDED]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.EXTENDED]
     (branch,) = archived(store)
     assert asked(store) == ["Question 1", "Question 3"]
     assert asked(store, branch) == ["Question 1", "Question 2"]
@@ -161,7 +161,7 @@ def test_a_file_that_is_cut_off_takes_nothing_away(
     data = path.read_bytes()
     for length in (len(data) // 2, 10, 0):
         path.write_bytes(data[:length])
-        assert run(store, tmp_path).hows == []
+        assert run(store, tmp_path).outcomes == []
     assert asked(store) == ["Question 1", "Question 2"]
     assert len(everything(store)) == 1
 
@@ -185,13 +185,13 @@ def test_what_is_archived_there_is_archived_here(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path, is_archived=True)
-    assert run(store, tmp_path).hows == [How.NEW]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.NEW]
     assert (archived(store), store.sessions(Page())) == ([SESSION], [])
     # Later, what is put away here is up to whoever is here.
     store.write([Archived(session_id=SESSION, at_us=1, is_archived=False)])
     file.turn(2)
     file.write(tmp_path, is_archived=True)
-    assert run(store, tmp_path).hows == [How.EXTENDED]
+    assert run(store, tmp_path).outcomes == [MergeOutcome.EXTENDED]
     assert archived(store) == []
     path.unlink()
 
@@ -203,7 +203,7 @@ def test_what_is_archived_there_later_stays_listed(
     run(store, tmp_path)
     path.unlink()
     file.write(tmp_path, is_archived=True)
-    assert run(store, tmp_path).hows == []
+    assert run(store, tmp_path).outcomes == []
     assert archived(store) == []
 
 

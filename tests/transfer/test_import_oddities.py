@@ -19,9 +19,9 @@ from rekindle.model import (
 from rekindle.store.base import Store
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transfer import batch_writer
-from rekindle.transfer.import_apply import Importer
-from rekindle.transfer.import_scan import Gatherer, Report, Wanted
-from rekindle.transfer.merge import How
+from rekindle.transfer.import_apply import SessionImporter
+from rekindle.transfer.import_scan import ImportFilter, ImportReport, ToolScanner
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import HOLDER, NOW, Run, everything, told
 
 OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
@@ -43,7 +43,7 @@ def test_a_copy_of_the_file_elsewhere_is_the_same_session(
     copy = tmp_path / "copy" / ".claude" / "projects" / path.parent.name / path.name
     copy.parent.mkdir(parents=True)
     copy.write_bytes(path.read_bytes())
-    assert Run(store, tmp_path / "copy" / ".claude").hows == []
+    assert Run(store, tmp_path / "copy" / ".claude").outcomes == []
     assert everything(store) == before
     # One that went on in its own way does not take the place of the first.
     file.turn(2)
@@ -54,7 +54,7 @@ def test_a_copy_of_the_file_elsewhere_is_the_same_session(
     other.number, other.last = 50, file.uuid(2)
     other.user("Elsewhere")
     copy.write_bytes(other.data())
-    assert Run(store, tmp_path / "copy" / ".claude").hows == [How.BRANCHED]
+    assert Run(store, tmp_path / "copy" / ".claude").outcomes == [MergeOutcome.BRANCHED]
     assert list(store.read(SESSION)) == told(path)
 
 
@@ -64,7 +64,7 @@ def test_another_version_of_the_importer_replaces_what_the_last_has_made(
     path = file.write(tmp_path)
     (found,) = TOOL.find(path, None)
     (talk,) = TOOL.read(found, Notes())
-    importer = Importer(store, HOLDER)
+    importer = SessionImporter(store, HOLDER)
     for version in (1, 2):
         origin = replace(talk.arrived.origin, version=version)  # type: ignore[type-var]
         arrived = replace(talk.arrived, origin=origin)
@@ -74,7 +74,7 @@ def test_another_version_of_the_importer_replaces_what_the_last_has_made(
             tally.entries = tally.settled = len(made)
             return iter(made)
 
-        importer.take(replace(talk, arrived=arrived, tell=tell), NOW)
+        importer.import_session(replace(talk, arrived=arrived, tell=tell), NOW)
     ((_, _, entries),) = everything(store)
     assert {it.line for it in entries} == {b'{"v":2}'}
 
@@ -82,7 +82,7 @@ def test_another_version_of_the_importer_replaces_what_the_last_has_made(
 def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interruption(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_writer, "_ENTRIES_A_PART", 4)
+    monkeypatch.setattr(batch_writer, "_TRANSACTION_ENTRIES", 4)
     it = ClaudeFile()
     for number in range(6):
         it.turn(number)
@@ -97,10 +97,10 @@ def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interrupti
             yield entry
 
     with pytest.raises(KeyboardInterrupt):
-        Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
+        SessionImporter(store, HOLDER).import_session(replace(talk, tell=tell), NOW)
     assert len(list(store.read(SESSION))) == 8
     assert store.holder(SESSION) is None
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
     assert entries == told(path)
     assert (session.turns, session.messages) == (6, 12)
@@ -109,7 +109,7 @@ def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interrupti
 def test_nobody_goes_on_with_it_while_it_is_written(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_writer, "_ENTRIES_A_PART", 2)
+    monkeypatch.setattr(batch_writer, "_TRANSACTION_ENTRIES", 2)
     it = ClaudeFile()
     for number in range(3):
         it.turn(number)
@@ -122,11 +122,11 @@ def test_nobody_goes_on_with_it_while_it_is_written(
                 assert store.claim(SESSION, OTHER).holder == HOLDER
             yield entry
 
-    Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
+    SessionImporter(store, HOLDER).import_session(replace(talk, tell=tell), NOW)
     store.claim(SESSION, OTHER)
     grown = replace(talk.arrived, origin=replace(talk.arrived.origin, sha256="another"))  # type: ignore[type-var]
     with pytest.raises(SessionInUse):
-        Importer(store, HOLDER).take(
+        SessionImporter(store, HOLDER).import_session(
             replace(talk, arrived=grown, tell=_with_more(talk.tell)),  # type: ignore[arg-type]
             NOW,
         )
@@ -151,13 +151,16 @@ def test_a_mistake_of_an_importer_keeps_no_other_session_out(
         raise KeyError("odd")
         yield
 
-    gatherer = Gatherer(replace(TOOL, read=read), Wanted())
-    report = Report(tool="claude")
-    assert gatherer.take(found, Importer(store, HOLDER), report, NOW, lambda _: None) == []
+    scanner = ToolScanner(replace(TOOL, read=read), ImportFilter())
+    report = ImportReport(tool="claude")
+    assert (
+        scanner.import_found(found, SessionImporter(store, HOLDER), report, NOW, lambda _: None)
+        == []
+    )
     assert report.failed == {str(path): "a bug in Rekindle: KeyError: 'odd'"}
     # It is tried again, but not at once.
-    assert gatherer.look(path, report, NOW + 1) == []
-    assert gatherer.look(path, report, NOW + 60_000_000) == [found]
+    assert scanner.find_changed(path, report, NOW + 1) == []
+    assert scanner.find_changed(path, report, NOW + 60_000_000) == [found]
 
 
 def test_what_took_the_place_of_something_else_is_found_and_the_other_is_not(
@@ -239,7 +242,7 @@ def test_a_branch_that_has_grown_before_it_was_left_is_the_same_one(
     assert len(everything(store)) == 3
     assert any("Answer 2" in said for said in words(store).values())
     path.touch()
-    assert Run(store, tmp_path / ".claude").hows == []
+    assert Run(store, tmp_path / ".claude").outcomes == []
     assert len(everything(store)) == 3
 
 
@@ -254,7 +257,7 @@ def test_what_comes_late_to_a_branch_that_was_left_is_added_to_it(
     queued = {"type": "queued_command", "prompt": "Late"}
     it.add("attachment", parent=left, attachment=queued)
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     late = [it.id for it, _, entries in everything(store) if "Late" in str(entries[-1].line)]
     assert [name.partition("~")[0] for name in late] == [SESSION]
     assert late != [SESSION]
@@ -274,7 +277,7 @@ def test_only_what_is_new_here_is_put_away_because_it_is_there(
     file.turn(2)
     file.write(tmp_path)
     (branch,) = Run(store, tmp_path / ".claude", tool).taken
-    assert branch.how is How.BRANCHED
+    assert branch.outcome is MergeOutcome.BRANCHED
     assert store.session(branch.session_id).archived_us is None
 
 
@@ -291,7 +294,7 @@ def test_who_goes_back_to_a_branch_has_it_as_the_session_again(
     assert list(store.read(SESSION)) == told(path)
     assert any("Going that way" in said for said in words(store).values())
     path.touch()
-    assert Run(store, tmp_path / ".claude").hows == []
+    assert Run(store, tmp_path / ".claude").outcomes == []
 
 
 def test_a_branch_that_was_gone_on_with_here_is_left_alone(store: Store, tmp_path: Path) -> None:
@@ -321,7 +324,7 @@ def test_names_that_nobody_gives_are_not_taken_over(
 
     path = file.write(tmp_path)
     run = Run(store, path, replace(TOOL, read=read))
-    assert run.hows == [How.NEW]
+    assert run.outcomes == [MergeOutcome.NEW]
     ((session, _, entries),) = everything(store)
     assert re.fullmatch(r"[0-9a-f]{16}", session.id)
     assert (session.parent_id, session.agent_session_id) == (session.id, "")

@@ -10,7 +10,7 @@ from rekindle.importers.base import Tally
 from rekindle.importers.opencode import TOOL
 from rekindle.model import Entry, Page
 from rekindle.store.base import Store
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything
 
 
@@ -35,7 +35,7 @@ def test_twice_is_once_and_children_belong_to_their_session(store: Store, data: 
     child = OpenCode("ses_0002", parentID=SESSION)
     child.turn(1)
     child.to_database(data / "opencode.db")
-    assert run(store, data).hows == [How.NEW, How.NEW]
+    assert run(store, data).outcomes == [MergeOutcome.NEW, MergeOutcome.NEW]
     (listed,) = store.sessions(Page(cwd=CWD))
     assert (listed.id, listed.agent_session_id, listed.agent.name) == (SESSION, SESSION, "opencode")
     assert store.session("ses_0002").parent_id == SESSION
@@ -45,7 +45,11 @@ def test_twice_is_once_and_children_belong_to_their_session(store: Store, data: 
     first = everything(store)
     again = run(store, data)
     # Not even read.
-    assert (again.read, again.hows, again.report.hows) == (0, [], {How.UNCHANGED: 2})
+    assert (again.read, again.outcomes, again.report.outcomes) == (
+        0,
+        [],
+        {MergeOutcome.UNCHANGED: 2},
+    )
     assert again.report.children == 1
     assert everything(store) == first
 
@@ -91,14 +95,14 @@ def test_what_was_in_files_and_is_in_the_database_now_is_the_same_session(
     it = OpenCode()
     it.turn(1)
     it.to_first_tree(data)
-    assert run(store, data).hows == [How.NEW]
+    assert run(store, data).outcomes == [MergeOutcome.NEW]
     it.to_tree(data)
-    assert run(store, data).hows == []
+    assert run(store, data).outcomes == []
     it.to_database(data / "opencode.db")
-    assert run(store, data).hows == []
+    assert run(store, data).outcomes == []
     it.turn(2)
     it.to_database(data / "opencode.db")
-    assert run(store, data).hows == [How.EXTENDED]
+    assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
     assert entries == told(data / "opencode.db")
     assert session.turns == 2
@@ -113,7 +117,7 @@ def test_what_was_taken_back_is_kept_and_put_away(store: Store, data: Path) -> N
     whole = told(it.to_database(path))
     it.fields["revert"] = {"messageID": it.messages[2].id}
     it.to_database(path)
-    assert run(store, data).hows == [How.NEW, How.NEW]
+    assert run(store, data).outcomes == [MergeOutcome.NEW, MergeOutcome.NEW]
     assert [session.id for session in store.sessions(Page())] == [SESSION]
     assert list(store.read(SESSION)) == told(path)
     (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
@@ -124,7 +128,7 @@ def test_what_was_taken_back_is_kept_and_put_away(store: Store, data: Path) -> N
     it.turn(4)
     path.unlink()
     it.to_database(path)
-    assert run(store, data).hows == [How.EXTENDED]
+    assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
     assert list(store.read(SESSION)) == told(path)
     assert list(store.read(aside.id)) == whole
 
@@ -139,18 +143,18 @@ def test_what_is_taken_back_later_is_taken_back_here(store: Store, data: Path) -
     it.fields["revert"] = {"messageID": it.messages[2].id}
     # Nothing of what was said has changed.
     cut = told(it.to_database(path))
-    assert run(store, data).hows == [How.EXTENDED]
+    assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
     assert list(store.read(SESSION)) == cut
     (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
     assert aside.archived_us is not None
     assert list(store.read(aside.id)) == whole
     it.fields["revert"]["messageID"] = it.messages[4].id
     it.to_database(path)
-    assert run(store, data).hows == [How.EXTENDED]
+    assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
     assert list(store.read(SESSION)) == told(path)
     del it.fields["revert"]
     it.to_database(path)
-    assert run(store, data).hows == [How.EXTENDED]
+    assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
     assert list(store.read(SESSION)) == whole
 
 
@@ -171,13 +175,13 @@ def test_what_is_archived_there_is_archived_here(store: Store, data: Path) -> No
     it = OpenCode(archived=BEGIN)
     it.turn(1)
     it.to_database(data / "opencode.db")
-    assert run(store, data).hows == [How.NEW]
+    assert run(store, data).outcomes == [MergeOutcome.NEW]
     assert store.sessions(Page()) == []
     assert store.session(SESSION).archived_us is not None
     # Whoever takes it out again here has it.
     it.turn(2)
     it.to_database(data / "opencode.db")
-    assert run(store, data).hows == [How.EXTENDED]
+    assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
 
 
 def test_a_database_that_cannot_be_read_is_told_of(store: Store, data: Path) -> None:
@@ -186,7 +190,7 @@ def test_a_database_that_cannot_be_read_is_told_of(store: Store, data: Path) -> 
     it.to_database(data / "opencode-dev.db")
     (data / "opencode.db").write_bytes(b"SQLite format 3\0" + bytes(500))
     report = run(store, data).report
-    assert report.hows == {How.NEW: 1}
+    assert report.outcomes == {MergeOutcome.NEW: 1}
     ((place, why),) = report.failed.items()
     assert place == str(data / "opencode.db")
     assert "cannot be read" in why

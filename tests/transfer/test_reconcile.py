@@ -16,7 +16,7 @@ from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origi
 from rekindle.store.base import Store
 from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import NOW, Run, everything
 
 
@@ -27,8 +27,8 @@ def file() -> ClaudeFile:
     return it
 
 
-def imports(store: Store, home: Path) -> list[How]:
-    return Run(store, home / ".claude").hows
+def imports(store: Store, home: Path) -> list[MergeOutcome]:
+    return Run(store, home / ".claude").outcomes
 
 
 def opens(store: Store, session_id: str = SESSION) -> None:
@@ -66,7 +66,7 @@ def test_who_only_looks_at_a_session_does_not_keep_it_from_following_its_file(
         before = list(store.read(SESSION))
         file.turn(number)
         file.write(tmp_path)
-        assert imports(store, tmp_path) == [How.EXTENDED]
+        assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
         assert list(store.read(SESSION))[: len(before)] == before
         assert imports(store, tmp_path) == []
     ((session, _, _),) = everything(store)
@@ -91,7 +91,7 @@ def test_turns_that_were_recorded_here_and_written_there_are_there_once(
         # The tool goes on without us.
         file.turn(number + 1)
         path = file.write(tmp_path)
-        assert imports(store, tmp_path) == [How.EXTENDED]
+        assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
         assert list(store.read(SESSION))[: len(recorded)] == recorded
         path.touch()
         assert imports(store, tmp_path) == []
@@ -150,11 +150,11 @@ def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
     file.user("Do it")
     file.agent("msg_3", said("I will."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
     assert [it.kind for it in store.read(SESSION)][-1] is Kind.ANSWER
     file.call("msg_3", "toolu_1", "Bash", {"command": "ls"})
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
     assert [it.kind for it in entries][-3:] == [Kind.PROMPT, Kind.UPDATE, Kind.UPDATE]
     assert (session.turns, session.messages) == (3, 6)
@@ -171,7 +171,7 @@ def test_what_was_asked_here_alone_stays_and_the_file_is_a_branch(
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
     assert list(store.read(SESSION)) == before
 
 
@@ -184,7 +184,7 @@ def test_who_asked_there_what_ends_alike_asked_something_else(
     file.user("Go on")
     file.agent("msg_2", said("Only there."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
 def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
@@ -200,7 +200,7 @@ def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
     file.user("Go on")
     file.agent("msg_2", said("Only there."))
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
     assert list(store.read(SESSION)) == before
     assert imports(store, tmp_path) == []
 
@@ -231,7 +231,7 @@ def test_a_prompt_that_came_to_nothing_is_no_other_way(
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
     assert prompts(store) == ["Question 1", "Refused", "Question 2", "Question 3"]
 
 
@@ -245,12 +245,12 @@ def test_where_the_tool_goes_back_behind_what_was_recorded_here_ours_stays(
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
     before = list(store.read(SESSION))
     file.user("Another way", parent=above)
     file.write(tmp_path)
-    hows = imports(store, tmp_path)
-    assert How.BRANCHED in hows
+    outcomes = imports(store, tmp_path)
+    assert MergeOutcome.BRANCHED in outcomes
     assert list(store.read(SESSION)) == before
     assert imports(store, tmp_path) == []
 
@@ -267,10 +267,10 @@ def test_where_the_tool_goes_back_after_what_was_recorded_here_ours_does_too(
     above = file.last
     file.turn(4)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.EXTENDED]
+    assert imports(store, tmp_path) == [MergeOutcome.EXTENDED]
     file.user("Another way", parent=above)
     file.write(tmp_path)
-    assert How.EXTENDED in imports(store, tmp_path)
+    assert MergeOutcome.EXTENDED in imports(store, tmp_path)
     assert list(store.read(SESSION))[: len(recorded)] == recorded
     assert prompts(store) == ["Question 1", "Question 2", "Question 3", "Another way"]
     # What it had before is put away.
@@ -288,7 +288,7 @@ def test_a_session_that_another_agent_has_now_does_not_follow_the_file(
     file.turn(2)
     file.turn(3)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
 def test_a_session_of_one_tool_does_not_follow_anothers_file(
@@ -301,7 +301,7 @@ def test_a_session_of_one_tool_does_not_follow_anothers_file(
     opens(store)
     file.turn(2)
     file.write(tmp_path)
-    assert imports(store, tmp_path) == [How.BRANCHED]
+    assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
 def test_looking_only_tells_that_it_would_be_extended(
@@ -315,7 +315,7 @@ def test_looking_only_tells_that_it_would_be_extended(
     file.turn(3)
     file.write(tmp_path)
     before = everything(store)
-    (looked,) = Run(store, tmp_path / ".claude", only_looks=True).taken
+    (looked,) = Run(store, tmp_path / ".claude", dry_run=True).taken
     assert everything(store) == before
     assert [looked] == Run(store, tmp_path / ".claude").taken
-    assert (looked.how, looked.entries) == (How.EXTENDED, 3)
+    assert (looked.outcome, looked.entries) == (MergeOutcome.EXTENDED, 3)
