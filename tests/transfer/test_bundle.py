@@ -39,7 +39,7 @@ def changed(line: bytes, /, **members: object) -> bytes:
 
 @settings(deadline=None)
 @given(changes_of("s1"), changes_of("s2"))
-def test_what_goes_in_comes_out(one: list[Change], other: list[Change]) -> None:
+def test_bundle_round_trip_keeps_entries_and_titles(one: list[Change], other: list[Change]) -> None:
     store = MemoryStore()
     store.write([*one, *other])
     for pack in (packed, squeezed):
@@ -50,11 +50,11 @@ def test_what_goes_in_comes_out(one: list[Change], other: list[Change]) -> None:
                 assert spool.sessions[number].session.titles == store.titles(name)
 
 
-def test_the_same_sessions_make_the_same_bundle(store: MemoryStore) -> None:
+def test_same_sessions_make_identical_bundles(store: MemoryStore) -> None:
     assert squeezed(store, "s1", "s2") == squeezed(store, "s1", "s2")
 
 
-def test_a_bundle_is_lines_that_can_be_read(store: MemoryStore) -> None:
+def test_bundle_is_json_lines_with_header_and_end(store: MemoryStore) -> None:
     line = b'{"a":"\xff"}'
     store.write(
         [EntryBatch(session_id="s2", side=Side.AGENT, kind=Kind.OPAQUE, at_us=NOW, data=line)]
@@ -70,7 +70,7 @@ def test_a_bundle_is_lines_that_can_be_read(store: MemoryStore) -> None:
     assert (end["type"], end["sessions"], end["entries"]) == ("end", 1, 2)
 
 
-def test_a_truncated_bundle_is_refused(store: MemoryStore) -> None:
+def test_truncated_bundle_is_rejected(store: MemoryStore) -> None:
     for data in (packed(store, "s1", "s2"), squeezed(store, "s1", "s2")):
         for length in range(0, len(data), 7):
             with pytest.raises(BadBundle):
@@ -79,7 +79,7 @@ def test_a_truncated_bundle_is_refused(store: MemoryStore) -> None:
 
 @settings(deadline=None)
 @given(st.data())
-def test_a_bundle_with_a_changed_bit_is_refused(data: st.DataObject) -> None:
+def test_bundle_with_flipped_bit_is_rejected(data: st.DataObject) -> None:
     store = MemoryStore()
     store.write([opened("s1"), asked("s1", "Hello"), answered("s1")])
     whole = packed(store, "s1")
@@ -90,7 +90,7 @@ def test_a_bundle_with_a_changed_bit_is_refused(data: st.DataObject) -> None:
         filled(bytes(flipped))
 
 
-def test_entries_that_are_left_out_are_missed(store: MemoryStore) -> None:
+def test_bundle_with_missing_or_extra_lines_is_rejected(store: MemoryStore) -> None:
     lines = lines_of(packed(store, "s1", "s2"))
     for number in range(1, len(lines) - 1):
         with pytest.raises(BadBundle):
@@ -116,7 +116,7 @@ def test_entries_that_are_left_out_are_missed(store: MemoryStore) -> None:
         (2, {"seq": 7}, "line 3: entry 1 is missing"),
     ],
 )
-def test_what_no_rekindle_writes_is_refused(
+def test_invalid_line_values_are_rejected(
     store: MemoryStore, line: int, members: dict[str, object], words: str
 ) -> None:
     lines = lines_of(packed(store, "s1"))
@@ -136,7 +136,7 @@ def test_what_no_rekindle_writes_is_refused(
         ({"cwd": "\ud800"}, "cannot be read"),
     ],
 )
-def test_what_is_said_of_a_session_is_bounded(
+def test_oversized_session_metadata_is_rejected(
     store: MemoryStore, members: dict[str, object], words: str
 ) -> None:
     lines = lines_of(packed(store, "s1"))
@@ -149,25 +149,25 @@ def test_what_is_said_of_a_session_is_bounded(
     "data",
     [b"", b"\n", b"PK\x03\x04", b"[]\n", b"\x1f\x8b", b"[" * 100_000 + b"\n", b"\x00" * 50],
 )
-def test_a_file_that_is_no_bundle_is_refused(data: bytes) -> None:
+def test_file_that_is_not_a_bundle_is_rejected(data: bytes) -> None:
     with pytest.raises(BadBundle):
         filled(data)
 
 
-def test_deep_nesting_is_refused(store: MemoryStore) -> None:
+def test_deeply_nested_json_is_rejected(store: MemoryStore) -> None:
     lines = lines_of(packed(store, "s1"))
     lines[2] = b'{"type":"entry","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     with pytest.raises(BadBundle):
         filled(signed(lines))
 
 
-def test_a_session_that_vanishes_while_it_is_packed_is_an_error(store: MemoryStore) -> None:
+def test_session_removed_during_export_raises(store: MemoryStore) -> None:
     session = store.session("s1")
     with pytest.raises(BadBundle, match="removed meanwhile"):
         list(bundle_lines([(session, {}, [])]))
 
 
-def test_what_is_recorded_while_it_is_packed_waits_for_the_next_time(store: MemoryStore) -> None:
+def test_entries_recorded_during_export_are_left_out(store: MemoryStore) -> None:
     session = store.session("s1")
     store.write([asked("s1", "more")])
     with filled(b"".join(bundle_lines([(session, {}, store.read("s1"))]))) as spool:

@@ -1,14 +1,16 @@
 """What other tools have on record: taken in, followed, kept apart; and nothing here is harmed."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from claude_files import SESSION, ClaudeFile, forked, said
-from recorded_sessions import answered, asked
+from recorded_sessions import answered, asked, look
+from rekindle.importers.base import Notes, Tally
+from rekindle.importers.claude import TOOL
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
@@ -23,11 +25,13 @@ from rekindle.model import (
 )
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
+from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.reducer import fold
+from rekindle.transfer.import_apply import SessionImporter
 from rekindle.transfer.import_scan import ImportResult
 from rekindle.transfer.merge import MergeOutcome
-from tool_imports import NOW, Run, everything, told
+from tool_imports import HOLDER, NOW, Run, everything, told
 
 OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
@@ -39,7 +43,7 @@ def file() -> ClaudeFile:
     return it
 
 
-def test_a_session_that_begins_otherwise_now_is_called_after_that(
+def test_switch_to_another_first_prompt_changes_the_title(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -54,7 +58,7 @@ def test_a_session_that_begins_otherwise_now_is_called_after_that(
     assert list(named.values()) == [{TitleSource.PROMPT: "Question 1 (fork)"}]
 
 
-def test_a_branch_that_begins_otherwise_is_called_after_its_own_beginning(
+def test_branch_is_titled_after_its_own_first_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.user("Begin anew", parent=None)
@@ -65,9 +69,7 @@ def test_a_branch_that_begins_otherwise_is_called_after_its_own_beginning(
     assert named == [{TitleSource.PROMPT: "Question 1 (fork)"}]
 
 
-def test_what_is_taken_in_is_what_was_told_and_twice_is_once(
-    store: Store, file: ClaudeFile, tmp_path: Path
-) -> None:
+def test_import_is_complete_and_idempotent(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
     path = file.write(tmp_path)
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.NEW]
     first = everything(store)
@@ -94,7 +96,7 @@ def test_what_is_taken_in_is_what_was_told_and_twice_is_once(
     assert everything(store) == first
 
 
-def test_a_file_that_looks_new_but_is_not_changes_nothing(
+def test_touched_file_with_same_content_changes_nothing(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
@@ -114,7 +116,7 @@ def test_a_file_that_looks_new_but_is_not_changes_nothing(
     assert replace(session, origin=None) == replace(before, origin=None)
 
 
-def test_a_session_that_grew_is_extended_and_still_the_agents_own(
+def test_grown_file_extends_session_and_keeps_agent_session_id(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -129,7 +131,7 @@ def test_a_session_that_grew_is_extended_and_still_the_agents_own(
         assert session.agent_session_id == SESSION
 
 
-def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
+def test_provisional_entries_are_replaced_without_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.user("Do it")
@@ -144,7 +146,7 @@ def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
     assert session.turns == 2
 
 
-def test_every_step_of_a_session_can_be_watched(store: Store, tmp_path: Path) -> None:
+def test_import_after_each_step_matches_the_file(store: Store, tmp_path: Path) -> None:
     it = ClaudeFile()
     for line in _busy().lines:
         it.lines.append(line)
@@ -170,7 +172,7 @@ def _busy() -> ClaudeFile:
     return it
 
 
-def test_one_that_went_on_here_stays_and_the_file_is_kept_as_a_branch_once(
+def test_session_continued_here_stays_and_file_becomes_one_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -202,7 +204,7 @@ def test_one_that_went_on_here_stays_and_the_file_is_kept_as_a_branch_once(
     assert list(store.read(branch.session_id)) == told(path)
 
 
-def test_where_the_tool_turns_to_another_branch_ours_does_and_the_old_is_put_away(
+def test_session_follows_tool_to_another_branch_and_archives_the_old_one(
     store: Store, tmp_path: Path
 ) -> None:
     it = ClaudeFile()
@@ -234,7 +236,7 @@ def test_where_the_tool_turns_to_another_branch_ours_does_and_the_old_is_put_awa
     assert [it[1:] for it in everything(store)] == [it[1:] for it in before]
 
 
-def test_a_session_that_was_recorded_here_is_not_there_twice(
+def test_file_of_recorded_session_adds_only_new_turns(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     agent = AgentIdentity(name="@vendor/claude-agent-acp", command=("claude-agent-acp",))
@@ -261,9 +263,7 @@ def prompts(entries: Iterable[Entry]) -> list[str]:
     return ["".join(block["text"] for block in blocks) for blocks in asked]
 
 
-def test_the_file_of_an_agent_that_was_handed_a_session_is_that_session(
-    store: Store, tmp_path: Path
-) -> None:
+def test_file_of_agent_after_handover_belongs_to_the_session(store: Store, tmp_path: Path) -> None:
     store.write([Opened(session_id="s1", at_us=NOW, cwd="/p", agent_session_id=SESSION)])
     store.write([asked("s1", "Hello"), answered("s1")])
     record = handover_text(fold(store.read("s1")))
@@ -319,7 +319,7 @@ def test_imported_session_never_gets_the_command_of_another_agent(
     assert store.session(SESSION).agent.command == ()
 
 
-def test_a_title_that_changed_is_taken_over_and_the_users_own_stays(
+def test_changed_title_is_imported_and_user_title_is_kept(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -338,7 +338,9 @@ def test_a_title_that_changed_is_taken_over_and_the_users_own_stays(
     assert store.session(SESSION).title == "Mine"
 
 
-def test_where_it_was_moved_to_here_counts(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
+def test_import_keeps_folder_that_was_changed_here(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
     store.write([Opened(session_id=SESSION, at_us=NOW, cwd="/moved")])
@@ -348,7 +350,7 @@ def test_where_it_was_moved_to_here_counts(store: Store, file: ClaudeFile, tmp_p
     assert store.session(SESSION).cwd == "/moved"
 
 
-def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_path: Path) -> None:
+def test_deleted_session_stays_deleted_without_undelete(store: Store, tmp_path: Path) -> None:
     it = ClaudeFile()
     it.user("First", parent=None)
     it.user("Other", parent=None)
@@ -378,7 +380,7 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(store: Store, tmp_pat
     assert MergeOutcome.UNDELETED in Run(store, tmp_path / ".claude", undelete=True).outcomes
 
 
-def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
+def test_undelete_restores_session_beside_branch_from_file(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     def undelete(*, dry_run: bool = False) -> list[MergeOutcome]:
@@ -405,7 +407,7 @@ def test_what_went_on_here_comes_back_beside_what_is_in_the_file(
     assert store.session(SESSION).deleted_us is None
 
 
-def test_what_was_purged_and_is_wanted_again_is_the_tools_as_before(
+def test_undelete_reimports_purged_session_with_its_agent(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -421,9 +423,7 @@ def test_what_was_purged_and_is_wanted_again_is_the_tools_as_before(
     assert (session.cwd, session.turns) == (first.cwd, first.turns)
 
 
-def test_a_session_in_use_is_not_changed_under_its_user(
-    store: Store, file: ClaudeFile, tmp_path: Path
-) -> None:
+def test_session_in_use_is_not_changed(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
     store.claim(SESSION, OTHER)
@@ -438,7 +438,7 @@ def test_a_session_in_use_is_not_changed_under_its_user(
     assert store.holder(SESSION) is None
 
 
-def test_looking_only_changes_nothing_and_tells_the_same(
+def test_dry_run_predicts_results_and_changes_nothing(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     def looks_and_does() -> list[ImportResult]:
@@ -459,7 +459,72 @@ def test_looking_only_changes_nothing_and_tells_the_same(
     assert [it.outcome for it in looks_and_does()] == [MergeOutcome.BRANCHED]
 
 
-def test_branches_do_not_make_it_be_read_again(store: Store, tmp_path: Path) -> None:
+def test_unchanged_file_with_branches_is_not_read_again(store: Store, tmp_path: Path) -> None:
     forked().write(tmp_path)
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.NEW] * 3
     assert Run(store, tmp_path / ".claude").read == 0
+
+
+def test_copy_of_file_is_the_same_session(store: Store, file: ClaudeFile, tmp_path: Path) -> None:
+    path = file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    before = everything(store)
+    copy = tmp_path / "copy" / ".claude" / "projects" / path.parent.name / path.name
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(path.read_bytes())
+    assert Run(store, tmp_path / "copy" / ".claude").outcomes == []
+    assert everything(store) == before
+    # One that went on in its own way does not take the place of the first.
+    file.turn(2)
+    file.write(tmp_path)
+    Run(store, tmp_path / ".claude")
+    other = ClaudeFile()
+    other.lines = file.lines[:2]
+    other.number, other.last = 50, file.uuid(2)
+    other.user("Elsewhere")
+    copy.write_bytes(other.data())
+    assert Run(store, tmp_path / "copy" / ".claude").outcomes == [MergeOutcome.BRANCHED]
+    assert list(store.read(SESSION)) == told(path)
+
+
+def test_new_importer_version_replaces_entries_without_a_branch(
+    store: Store, file: ClaudeFile, tmp_path: Path
+) -> None:
+    path = file.write(tmp_path)
+    (found,) = TOOL.find(path, None)
+    (talk,) = TOOL.read(found, Notes())
+    importer = SessionImporter(store, HOLDER)
+    for version in (1, 2):
+        origin = replace(talk.arrived.origin, version=version)  # type: ignore[type-var]
+        arrived = replace(talk.arrived, origin=origin)
+        made = [replace(it, line=b'{"v":%d}' % version) for it in told(path)]
+
+        def tell(tally: Tally, made: list[Entry] = made) -> Iterator[Entry]:
+            tally.entries = tally.settled = len(made)
+            return iter(made)
+
+        importer.import_session(replace(talk, arrived=arrived, tell=tell), NOW)
+    ((_, _, entries),) = everything(store)
+    assert {it.line for it in entries} == {b'{"v":2}'}
+
+
+def test_search_finds_replacing_entries_and_not_the_replaced(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "s.db"
+    it = ClaudeFile()
+    it.turn(1)
+    above = it.last
+    it.user("Look for zebras")
+    it.write(tmp_path)
+    with SqliteStore(db) as store:
+        Run(store, tmp_path / ".claude")
+    assert [hit.session_id for hit in look(db, "zebras")] == [SESSION]
+    it.user("Look for lions", parent=above)
+    it.write(tmp_path)
+    with SqliteStore(db) as store:
+        Run(store, tmp_path / ".claude")
+    assert [hit.session_id for hit in look(db, "lions")] == [SESSION]
+    assert look(db, "zebras") == []
+    (hit,) = look(db, "zebras", with_archived=True)
+    assert hit.session_id != SESSION

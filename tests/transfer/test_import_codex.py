@@ -36,7 +36,7 @@ def archived(store: Store) -> list[str]:
     return [it.id for it in store.sessions(Page(archived=True))]
 
 
-def test_twice_is_once(store: Store, tmp_path: Path) -> None:
+def test_import_is_idempotent(store: Store, tmp_path: Path) -> None:
     legacy().write(tmp_path)
     it = paginated()
     it.thread_id = thread(2)
@@ -52,7 +52,7 @@ def test_twice_is_once(store: Store, tmp_path: Path) -> None:
     assert [entries for _, _, entries in everything(store)] == [it for _, _, it in first]
 
 
-def test_one_that_grows_is_extended(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_growing_file_extends_session(store: Store, file: CodexFile, tmp_path: Path) -> None:
     for line in range(1, len(file.lines)):
         part = CodexFile(mode="paginated")
         part.lines = file.lines[:line]
@@ -66,7 +66,7 @@ def test_one_that_grows_is_extended(store: Store, file: CodexFile, tmp_path: Pat
     assert (session.turns, session.messages) == (2, 4)
 
 
-def test_it_stays_the_same_wherever_its_file_goes(
+def test_moved_or_compressed_file_is_the_same_session(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
@@ -85,7 +85,7 @@ def test_it_stays_the_same_wherever_its_file_goes(
     assert asked(store) == ["Question 1", "Question 2", "Question 3", "Question 4"]
 
 
-def test_turns_that_were_taken_back_are_kept_once(store: Store, tmp_path: Path) -> None:
+def test_rolled_back_turns_are_kept_in_one_branch(store: Store, tmp_path: Path) -> None:
     it = CodexFile()
     it.turn(1)
     it.turn(2)
@@ -109,7 +109,7 @@ def test_turns_that_were_taken_back_are_kept_once(store: Store, tmp_path: Path) 
     assert len(everything(store)) == 2
 
 
-def test_a_reverted_session_follows_its_new_file(
+def test_reverted_session_follows_its_new_file(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     kept = len(file.lines)
@@ -129,7 +129,9 @@ def test_a_reverted_session_follows_its_new_file(
     assert run(store, tmp_path).read == 0
 
 
-def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_every_abandoned_file_is_kept_as_a_branch(
+    store: Store, file: CodexFile, tmp_path: Path
+) -> None:
     base = file.base()
     file.turn(2)
     file.write(tmp_path)
@@ -152,9 +154,7 @@ def test_all_files_that_were_left_are_kept(store: Store, file: CodexFile, tmp_pa
     ]
 
 
-def test_a_file_that_is_cut_off_takes_nothing_away(
-    store: Store, file: CodexFile, tmp_path: Path
-) -> None:
+def test_truncated_file_removes_no_entries(store: Store, file: CodexFile, tmp_path: Path) -> None:
     file.turn(2)
     path = file.write(tmp_path)
     run(store, tmp_path)
@@ -166,7 +166,7 @@ def test_a_file_that_is_cut_off_takes_nothing_away(
     assert len(everything(store)) == 1
 
 
-def test_what_a_session_begins_with_may_turn_up_later(
+def test_missing_base_file_is_imported_when_it_appears(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     later = CodexFile(thread(2), mode="paginated", first=file.ordinal, history_base=file.base())
@@ -181,7 +181,7 @@ def test_what_a_session_begins_with_may_turn_up_later(
     assert run(store, tmp_path).read == 0
 
 
-def test_what_is_archived_there_is_archived_here(
+def test_session_archived_in_tool_is_archived_when_new(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path, is_archived=True)
@@ -196,7 +196,7 @@ def test_what_is_archived_there_is_archived_here(
     path.unlink()
 
 
-def test_what_is_archived_there_later_stays_listed(
+def test_session_archived_in_tool_after_import_stays_listed(
     store: Store, file: CodexFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
@@ -207,7 +207,7 @@ def test_what_is_archived_there_later_stays_listed(
     assert archived(store) == []
 
 
-def test_a_new_name_is_taken_over(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_new_thread_name_is_imported(store: Store, file: CodexFile, tmp_path: Path) -> None:
     file.write(tmp_path)
     run(store, tmp_path)
     entry = json.dumps({"id": SESSION, "thread_name": "Mine"})
@@ -217,7 +217,7 @@ def test_a_new_name_is_taken_over(store: Store, file: CodexFile, tmp_path: Path)
     assert run(store, tmp_path).read == 0
 
 
-def test_sub_agents_belong_to_their_session(store: Store, file: CodexFile, tmp_path: Path) -> None:
+def test_sub_agent_sessions_have_a_parent(store: Store, file: CodexFile, tmp_path: Path) -> None:
     file.write(tmp_path)
     child = CodexFile(thread(2), parent_thread_id=SESSION)
     child.turn(1)

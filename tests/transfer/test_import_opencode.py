@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "opencode"
 
 
-def test_twice_is_once_and_children_belong_to_their_session(store: Store, data: Path) -> None:
+def test_import_is_idempotent_and_links_children_to_their_session(store: Store, data: Path) -> None:
     it = OpenCode()
     it.user(said("Do it"))
     it.agent(called("task", {"description": "Help"}, "Helped", sessionId="ses_0002"), said("Done"))
@@ -54,7 +54,7 @@ def test_twice_is_once_and_children_belong_to_their_session(store: Store, data: 
     assert everything(store) == first
 
 
-def test_every_step_of_a_session_can_be_watched(store: Store, data: Path) -> None:
+def test_import_after_each_step_matches_the_file(store: Store, data: Path) -> None:
     path = data / "opencode.db"
     db = open_database(path)
     it = OpenCode()
@@ -89,9 +89,7 @@ def test_every_step_of_a_session_can_be_watched(store: Store, data: Path) -> Non
     assert len(everything(store)) == 1
 
 
-def test_what_was_in_files_and_is_in_the_database_now_is_the_same_session(
-    store: Store, data: Path
-) -> None:
+def test_session_moved_from_files_to_database_is_the_same(store: Store, data: Path) -> None:
     it = OpenCode()
     it.turn(1)
     it.to_first_tree(data)
@@ -109,7 +107,7 @@ def test_what_was_in_files_and_is_in_the_database_now_is_the_same_session(
     assert run(store, data).read == 0
 
 
-def test_what_was_taken_back_is_kept_and_put_away(store: Store, data: Path) -> None:
+def test_reverted_messages_are_kept_in_archived_branch(store: Store, data: Path) -> None:
     path = data / "opencode.db"
     it = OpenCode()
     for number in (1, 2, 3):
@@ -133,7 +131,7 @@ def test_what_was_taken_back_is_kept_and_put_away(store: Store, data: Path) -> N
     assert list(store.read(aside.id)) == whole
 
 
-def test_what_is_taken_back_later_is_taken_back_here(store: Store, data: Path) -> None:
+def test_later_revert_shortens_session_and_undo_restores_it(store: Store, data: Path) -> None:
     path = data / "opencode.db"
     it = OpenCode()
     for number in (1, 2, 3):
@@ -158,7 +156,7 @@ def test_what_is_taken_back_later_is_taken_back_here(store: Store, data: Path) -
     assert list(store.read(SESSION)) == whole
 
 
-def test_what_is_to_be_done_is_followed(store: Store, data: Path) -> None:
+def test_todo_changes_are_imported(store: Store, data: Path) -> None:
     it = OpenCode()
     it.turn(1)
     for status in ("pending", "completed"):
@@ -171,7 +169,7 @@ def test_what_is_to_be_done_is_followed(store: Store, data: Path) -> None:
         assert any(status.encode() in entry.line for entry in entries)
 
 
-def test_what_is_archived_there_is_archived_here(store: Store, data: Path) -> None:
+def test_session_archived_in_tool_is_archived_when_new(store: Store, data: Path) -> None:
     it = OpenCode(archived=BEGIN)
     it.turn(1)
     it.to_database(data / "opencode.db")
@@ -184,7 +182,7 @@ def test_what_is_archived_there_is_archived_here(store: Store, data: Path) -> No
     assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
 
 
-def test_a_database_that_cannot_be_read_is_told_of(store: Store, data: Path) -> None:
+def test_unreadable_database_is_reported(store: Store, data: Path) -> None:
     it = OpenCode()
     it.turn(1)
     it.to_database(data / "opencode-dev.db")

@@ -61,9 +61,7 @@ def outcomes(store: Store, data: bytes, **options: bool) -> list[tuple[str, str,
 
 @settings(deadline=None)
 @given(changes_of("s1"), changes_of("s2"))
-def test_what_is_taken_in_is_the_same_and_twice_is_once(
-    one: list[Change], other: list[Change]
-) -> None:
+def test_merge_is_complete_and_idempotent(one: list[Change], other: list[Change]) -> None:
     there, here = MemoryStore(), MemoryStore()
     there.write([*one, *other])
     data = packed(there, "s1", "s2")
@@ -82,7 +80,7 @@ def test_what_is_taken_in_is_the_same_and_twice_is_once(
     assert everything(here) == first
 
 
-def test_a_session_is_new_then_unchanged_then_extended(here: Store, there: Store) -> None:
+def test_session_is_new_then_unchanged_then_extended(here: Store, there: Store) -> None:
     assert outcomes(here, packed(there, "s1")) == [("new", "s1", 3)]
     assert outcomes(here, packed(there, "s1")) == [("unchanged", "s1", 0)]
     there.write([asked("s1", "More", NOW + 5), Counted(session_id="s1", at_us=NOW, turns=1)])
@@ -92,7 +90,7 @@ def test_a_session_is_new_then_unchanged_then_extended(here: Store, there: Store
     assert (session.turns, session.messages, session.updated_us) == (2, 2, NOW + 5)
 
 
-def test_a_session_that_has_more_here_stays(here: Store, there: Store) -> None:
+def test_session_with_more_entries_here_stays(here: Store, there: Store) -> None:
     data = packed(there, "s1")
     taken(here, data)
     here.write([asked("s1", "More")])
@@ -101,7 +99,7 @@ def test_a_session_that_has_more_here_stays(here: Store, there: Store) -> None:
     assert everything(here) == before
 
 
-def test_where_both_went_on_what_comes_is_kept_as_a_fork(here: Store, there: Store) -> None:
+def test_diverging_copy_becomes_a_branch(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     here.write([asked("s1", "Here"), titled(TitleSource.PROMPT, "Hello")])
     there.write([asked("s1", "There"), titled(TitleSource.PROMPT, "Hello")])
@@ -124,7 +122,7 @@ def test_where_both_went_on_what_comes_is_kept_as_a_fork(here: Store, there: Sto
     assert list(here.read(branch)) == list(there.read("s1"))
 
 
-def test_a_branch_that_went_on_here_is_branched_again(here: Store, there: Store) -> None:
+def test_copy_diverging_from_a_branch_becomes_a_second_branch(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     here.write([asked("s1", "Here")])
     there.write([asked("s1", "There")])
@@ -137,7 +135,7 @@ def test_a_branch_that_went_on_here_is_branched_again(here: Store, there: Store)
     assert len(everything(here)) == 3
 
 
-def test_other_sessions_are_never_touched(here: Store, there: Store) -> None:
+def test_merge_does_not_change_other_sessions(here: Store, there: Store) -> None:
     here.write([opened("s2"), asked("s2", "Mine"), Opened(session_id="s3", at_us=NOW)])
     before = everything(here)
     there.write([opened("s1~x"), Opened(session_id="../s2", at_us=NOW, parent_id="s2", cwd="/")])
@@ -147,7 +145,7 @@ def test_other_sessions_are_never_touched(here: Store, there: Store) -> None:
     assert everything(here) == before
 
 
-def test_what_was_deleted_here_stays_deleted_unless_wanted(here: Store, there: Store) -> None:
+def test_deleted_session_stays_deleted_without_undelete(here: Store, there: Store) -> None:
     data = packed(there, "s1")
     taken(here, data)
     here.write([Deleted(session_id="s1", at_us=NOW)])
@@ -161,9 +159,7 @@ def test_what_was_deleted_here_stays_deleted_unless_wanted(here: Store, there: S
     assert here.session("s1").deleted_us is None
 
 
-def test_what_was_deleted_here_comes_back_beside_what_went_on_there(
-    here: Store, there: Store
-) -> None:
+def test_undelete_restores_session_beside_diverging_copy(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     here.write([asked("s1", "Of here"), Deleted(session_id="s1", at_us=NOW)])
     there.write([asked("s1", "Of there")])
@@ -175,7 +171,7 @@ def test_what_was_deleted_here_comes_back_beside_what_went_on_there(
     assert here.session(branch).deleted_us is None
 
 
-def test_a_branch_that_comes_home_is_the_session_that_it_was(here: Store, there: Store) -> None:
+def test_branch_of_our_own_session_is_merged_into_it(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     here.write([asked("s1", "Of here"), titled(TitleSource.AGENT, "Of the agent")])
     there.write([asked("s1", "Of there")])
@@ -196,13 +192,13 @@ def test_a_branch_that_comes_home_is_the_session_that_it_was(here: Store, there:
     ]
 
 
-def test_a_branch_of_what_is_not_ours_stays_one(here: Store, there: Store) -> None:
+def test_branch_of_unknown_session_stays_a_branch(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     there.write([opened("s1~0123456789ab"), asked("s1~0123456789ab", "Hello")])
     assert outcomes(here, packed(there, "s1~0123456789ab"))[0][:2] == ("new", "s1~0123456789ab")
 
 
-def test_what_was_purged_here_can_be_had_back(here: Store, there: Store) -> None:
+def test_undelete_restores_purged_session(here: Store, there: Store) -> None:
     data = packed(there, "s1")
     taken(here, data)
     here.write([Deleted(session_id="s1", at_us=NOW)])
@@ -213,7 +209,7 @@ def test_what_was_purged_here_can_be_had_back(here: Store, there: Store) -> None
     assert (here.session("s1").cwd, here.session("s1").deleted_us) == ("/p", None)
 
 
-def test_the_users_title_and_folder_here_are_kept(here: Store, there: Store) -> None:
+def test_merge_keeps_user_title_and_folder(here: Store, there: Store) -> None:
     there.write([titled(TitleSource.AGENT, "Of the agent"), titled(TitleSource.USER, "There")])
     taken(here, packed(there, "s1"))
     assert here.session("s1").title == "There"
@@ -224,9 +220,7 @@ def test_the_users_title_and_folder_here_are_kept(here: Store, there: Store) -> 
     assert here.session("s1").cwd == "/moved"
 
 
-def test_the_agent_is_known_by_its_own_id_where_nobody_else_has_that(
-    here: Store, there: Store
-) -> None:
+def test_agent_session_id_is_kept_only_if_unused_and_up_to_date(here: Store, there: Store) -> None:
     there.write([Opened(session_id="s1", at_us=NOW, agent_session_id="a1")])
     data = packed(there, "s1")
     taken(here, data)
@@ -241,7 +235,7 @@ def test_the_agent_is_known_by_its_own_id_where_nobody_else_has_that(
     assert here.session("s1").agent_session_id == UNKNOWN_TO_AGENT
 
 
-def test_nobody_elses_command_is_taken_over_unless_trusted(here: Store, there: Store) -> None:
+def test_command_from_bundle_needs_trust(here: Store, there: Store) -> None:
     evil = AgentIdentity(name="Agent", version="1", command=("sh", "-c", "evil"))
     there.write([Opened(session_id="s1", at_us=NOW, agent=evil)])
     data = packed(there, "s1")
@@ -324,7 +318,7 @@ def test_import_finds_an_agent_that_was_used_long_ago(here: Store, there: Store)
     assert imported_command(here, there, AgentIdentity(name="agent")) == ("/opt/agent",)
 
 
-def test_a_session_in_use_is_not_changed_under_its_user(here: Store, there: Store) -> None:
+def test_session_in_use_is_not_changed(here: Store, there: Store) -> None:
     taken(here, packed(there, "s1"))
     other = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
     here.claim("s1", other)

@@ -56,7 +56,7 @@ def unnumbered(entries: list[Entry]) -> list[Entry]:
     return [replace(it, seq=0) for it in entries]
 
 
-def test_who_only_looks_at_a_session_does_not_keep_it_from_following_its_file(
+def test_opening_a_session_does_not_stop_it_from_following_its_file(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -74,7 +74,7 @@ def test_who_only_looks_at_a_session_does_not_keep_it_from_following_its_file(
     assert (session.turns, session.messages) == (3, 6)
 
 
-def test_turns_that_were_recorded_here_and_written_there_are_there_once(
+def test_turns_in_record_and_file_are_merged_once(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -105,7 +105,7 @@ def test_turns_that_were_recorded_here_and_written_there_are_there_once(
 
 
 @pytest.mark.parametrize("tool", [CLAUDE, GEMINI], ids=lambda it: it.name)
-def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
+def test_import_after_each_step_keeps_the_record(
     tool: object, store: Store, tmp_path: Path
 ) -> None:
     it = ClaudeFile() if tool is CLAUDE else GeminiFile()
@@ -140,7 +140,7 @@ def test_every_step_after_a_turn_that_was_recorded_here_can_be_watched(
     assert [it.turns for it, _, _ in everything(store)] == [4]
 
 
-def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
+def test_provisional_entries_are_replaced_without_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -160,7 +160,7 @@ def test_what_was_assumed_of_the_end_is_replaced_without_a_word(
     assert (session.turns, session.messages) == (3, 6)
 
 
-def test_what_was_asked_here_alone_stays_and_the_file_is_a_branch(
+def test_file_without_a_recorded_prompt_becomes_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -175,7 +175,7 @@ def test_what_was_asked_here_alone_stays_and_the_file_is_a_branch(
     assert list(store.read(SESSION)) == before
 
 
-def test_who_asked_there_what_ends_alike_asked_something_else(
+def test_prompt_with_same_ending_is_a_different_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -187,7 +187,7 @@ def test_who_asked_there_what_ends_alike_asked_something_else(
     assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
-def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
+def test_same_prompt_to_another_agent_makes_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -206,7 +206,7 @@ def test_who_asked_there_the_same_as_another_agent_here_is_kept_beside(
 
 
 @pytest.mark.parametrize("tell", [handover_text, reminder_text])
-def test_what_the_agent_was_told_before_the_users_words_makes_no_other_prompt_of_them(
+def test_prompt_with_history_in_front_is_the_same_prompt(
     store: Store, file: ClaudeFile, tmp_path: Path, tell: Callable[[Transcript], str]
 ) -> None:
     file.write(tmp_path)
@@ -221,7 +221,7 @@ def test_what_the_agent_was_told_before_the_users_words_makes_no_other_prompt_of
     assert imports(store, tmp_path) == []
 
 
-def test_a_prompt_that_came_to_nothing_is_no_other_way(
+def test_refused_prompt_does_not_make_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -235,7 +235,7 @@ def test_a_prompt_that_came_to_nothing_is_no_other_way(
     assert prompts(store) == ["Question 1", "Refused", "Question 2", "Question 3"]
 
 
-def test_where_the_tool_goes_back_behind_what_was_recorded_here_ours_stays(
+def test_tool_that_goes_back_before_recorded_turns_makes_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -255,7 +255,7 @@ def test_where_the_tool_goes_back_behind_what_was_recorded_here_ours_stays(
     assert imports(store, tmp_path) == []
 
 
-def test_where_the_tool_goes_back_after_what_was_recorded_here_ours_does_too(
+def test_tool_that_goes_back_after_recorded_turns_is_followed(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -278,7 +278,7 @@ def test_where_the_tool_goes_back_after_what_was_recorded_here_ours_does_too(
     assert any("Question 4" in prompts(store, it.id) for it in kept)
 
 
-def test_a_session_that_another_agent_has_now_does_not_follow_the_file(
+def test_session_of_another_agent_does_not_follow_the_file(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -291,7 +291,7 @@ def test_a_session_that_another_agent_has_now_does_not_follow_the_file(
     assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
-def test_a_session_of_one_tool_does_not_follow_anothers_file(
+def test_session_of_one_tool_does_not_follow_the_file_of_another(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
@@ -304,7 +304,7 @@ def test_a_session_of_one_tool_does_not_follow_anothers_file(
     assert imports(store, tmp_path) == [MergeOutcome.BRANCHED]
 
 
-def test_looking_only_tells_that_it_would_be_extended(
+def test_dry_run_predicts_extension_of_recorded_session(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     file.write(tmp_path)
