@@ -1,4 +1,4 @@
-"""Importing in tests: all that there is, and what is in the store then."""
+"""Run imports from other tools in tests, and read the store afterwards."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no pa
 
 
 class Run:
-    """What came of importing all that is in a place."""
+    """An import of all sessions in a path, and its results."""
 
     def __init__(
         self, store: Store, path: Path, tool: Tool = CLAUDE, *, undelete: bool = False,
@@ -27,25 +27,25 @@ class Run:
         self.report = ImportReport(tool=tool.name)
         found = scanner.find_changed(path, self.report, NOW)
         self.read = len(found)
-        """MergeOutcome many were read, because they had changed."""
-        self.taken: list[ImportResult] = []
+        """The number of files that were read because they had changed."""
+        self.results: list[ImportResult] = []
         for it in found:
-            self.taken += scanner.import_found(it, importer, self.report, NOW, lambda _: None)
+            self.results += scanner.import_found(it, importer, self.report, NOW, lambda _: None)
 
     @property
     def outcomes(self) -> list[MergeOutcome]:
-        """What became of what has changed."""
+        """The outcomes of the sessions that changed."""
         assert self.report.failed == {}
-        return [it.outcome for it in self.taken]
+        return [it.outcome for it in self.results]
 
 
-def told(path: Path, tool: Tool = CLAUDE) -> list[Entry]:
+def entries_of_file(path: Path, tool: Tool = CLAUDE) -> list[Entry]:
     """Return the entries of the only session in a file."""
     (found,) = tool.find(path, None)
     return list(next(iter(tool.read(found, Notes()))).tell(Tally()))
 
 
 def everything(store: Store) -> list[tuple[Session, dict[TitleSource, str], list[Entry]]]:
-    """Return all that a store has."""
+    """Return every session of a store with its titles and entries."""
     page = Page(with_unopened=True, with_archived=True, limit=1000)
     return [(it, store.titles(it.id), list(store.read(it.id))) for it in store.sessions(page)]

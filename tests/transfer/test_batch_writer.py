@@ -18,7 +18,7 @@ from rekindle.store.base import Store
 from rekindle.transfer import batch_writer
 from rekindle.transfer.import_apply import SessionImporter
 from rekindle.transfer.merge import MergeOutcome
-from tool_imports import HOLDER, NOW, Run, everything, told
+from tool_imports import HOLDER, NOW, Run, entries_of_file, everything
 
 OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
@@ -46,7 +46,7 @@ def test_interrupted_import_of_long_session_is_resumed(
     assert store.holder(SESSION) is None
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
-    assert entries == told(path)
+    assert entries == entries_of_file(path)
     assert (session.turns, session.messages) == (6, 12)
 
 

@@ -9,13 +9,13 @@ from rekindle.model import (
 )
 from rekindle.store.base import Store
 from rekindle.transfer.merge import MergeOutcome
-from tool_imports import Run, everything, told
+from tool_imports import Run, entries_of_file, everything
 
 OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
 
-def ways() -> tuple[ClaudeFile, str]:
-    """Return a session that went two ways, of which the second is the last, and where they part."""
+def two_branches() -> tuple[ClaudeFile, str]:
+    """Return a session with two branches, and the record at which they diverge."""
     it = ClaudeFile()
     it.turn(1)
     above = str(it.last)
@@ -27,16 +27,16 @@ def ways() -> tuple[ClaudeFile, str]:
     return it, above
 
 
-def words(store: Store) -> dict[str, str]:
-    """Return what was said last in each session."""
+def last_messages(store: Store) -> dict[str, str]:
+    """Return the last message of each session, by id."""
     return {it.id: str(entries[-2].line) for it, _, entries in everything(store)}
 
 
 def test_abandoned_branch_keeps_its_id_while_others_are_added(store: Store, tmp_path: Path) -> None:
-    it, above = ways()
+    it, above = two_branches()
     it.write(tmp_path)
     Run(store, tmp_path / ".claude")
-    before = words(store)
+    before = last_messages(store)
     for number in range(3):
         it.last = above
         it.user(f"Way {number}")
@@ -44,7 +44,7 @@ def test_abandoned_branch_keeps_its_id_while_others_are_added(store: Store, tmp_
         it.write(tmp_path)
         Run(store, tmp_path / ".claude")
         assert len(everything(store)) == 3 + number
-        now = words(store)
+        now = last_messages(store)
         assert all(now[name] == said for name, said in before.items() if name != SESSION)
         assert f"Going way {number}" in now[SESSION]
         before = now
@@ -53,10 +53,10 @@ def test_abandoned_branch_keeps_its_id_while_others_are_added(store: Store, tmp_
 def test_branch_that_grew_before_it_was_abandoned_is_found_again(
     store: Store, tmp_path: Path
 ) -> None:
-    it, above = ways()
+    it, above = two_branches()
     it.write(tmp_path)
     Run(store, tmp_path / ".claude")
-    # On from there, and off to another one, between two imports.
+    # Between two imports, the branch grows and is abandoned.
     it.turn(2)
     it.last = above
     it.user("Yet another way")
@@ -64,14 +64,14 @@ def test_branch_that_grew_before_it_was_abandoned_is_found_again(
     path = it.write(tmp_path)
     Run(store, tmp_path / ".claude")
     assert len(everything(store)) == 3
-    assert any("Answer 2" in said for said in words(store).values())
+    assert any("Answer 2" in said for said in last_messages(store).values())
     path.touch()
     assert Run(store, tmp_path / ".claude").outcomes == []
     assert len(everything(store)) == 3
 
 
 def test_late_record_of_abandoned_branch_extends_it(store: Store, tmp_path: Path) -> None:
-    it, above = ways()
+    it, above = two_branches()
     left = it.last
     it.user("Another way", parent=above)
     it.write(tmp_path)
@@ -86,21 +86,21 @@ def test_late_record_of_abandoned_branch_extends_it(store: Store, tmp_path: Path
 
 
 def test_tool_that_returns_to_a_branch_makes_it_the_session(store: Store, tmp_path: Path) -> None:
-    it, _ = ways()
+    it, _ = two_branches()
     it.write(tmp_path)
     Run(store, tmp_path / ".claude")
     it.last = it.uuid(4)
     it.turn(2)
     path = it.write(tmp_path)
     Run(store, tmp_path / ".claude")
-    assert list(store.read(SESSION)) == told(path)
-    assert any("Going that way" in said for said in words(store).values())
+    assert list(store.read(SESSION)) == entries_of_file(path)
+    assert any("Going that way" in said for said in last_messages(store).values())
     path.touch()
     assert Run(store, tmp_path / ".claude").outcomes == []
 
 
 def test_branch_continued_here_is_not_changed(store: Store, tmp_path: Path) -> None:
-    it, above = ways()
+    it, above = two_branches()
     it.write(tmp_path)
     Run(store, tmp_path / ".claude")
     (aside,) = [it.id for it, _, _ in everything(store) if it.id != SESSION]

@@ -1,4 +1,4 @@
-"""Bundles: what goes in comes out, and what is not whole is not taken."""
+"""Bundles: a round trip keeps everything, and an incomplete or invalid bundle is rejected."""
 
 import json
 from hashlib import sha256
@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bundles import NOW, changes_of, filled, packed, squeezed
+from bundles import NOW, changes_of, make_bundle, make_compressed_bundle, read_bundle
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.model import Change, EntryBatch, Kind, Side
@@ -27,7 +27,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def signed(lines: list[bytes]) -> bytes:
-    """Return lines with the end that fits them, as somebody would who knows how."""
+    """Return a bundle of these lines with a correct checksum, as a forger would make it."""
     last = json.loads(lines[-1])
     last["sha256"] = sha256(b"".join(lines[:-1])).hexdigest()
     return b"".join([*lines[:-1], json.dumps(last).encode() + b"\n"])
@@ -42,16 +42,16 @@ def changed(line: bytes, /, **members: object) -> bytes:
 def test_bundle_round_trip_keeps_entries_and_titles(one: list[Change], other: list[Change]) -> None:
     store = MemoryStore()
     store.write([*one, *other])
-    for pack in (packed, squeezed):
-        with filled(pack(store, "s1", "s2")) as spool:
-            assert [line.session.id for line in spool.sessions] == ["s1", "s2"]
+    for pack in (make_bundle, make_compressed_bundle):
+        with read_bundle(pack(store, "s1", "s2")) as reader:
+            assert [line.session.id for line in reader.sessions] == ["s1", "s2"]
             for number, name in enumerate(("s1", "s2")):
-                assert list(spool.entries(number)) == list(store.read(name))
-                assert spool.sessions[number].session.titles == store.titles(name)
+                assert list(reader.entries(number)) == list(store.read(name))
+                assert reader.sessions[number].session.titles == store.titles(name)
 
 
 def test_same_sessions_make_identical_bundles(store: MemoryStore) -> None:
-    assert squeezed(store, "s1", "s2") == squeezed(store, "s1", "s2")
+    assert make_compressed_bundle(store, "s1", "s2") == make_compressed_bundle(store, "s1", "s2")
 
 
 def test_bundle_is_json_lines_with_header_and_end(store: MemoryStore) -> None:
@@ -59,7 +59,7 @@ def test_bundle_is_json_lines_with_header_and_end(store: MemoryStore) -> None:
     store.write(
         [EntryBatch(session_id="s2", side=Side.AGENT, kind=Kind.OPAQUE, at_us=NOW, data=line)]
     )
-    head, session, prompt, opaque, end = map(json.loads, lines_of(packed(store, "s2")))
+    head, session, prompt, opaque, end = map(json.loads, lines_of(make_bundle(store, "s2")))
     assert head == {"rekindle": "bundle", "version": 1}
     assert (session["type"], session["entries"], session["session"]["id"]) == ("session", 2, "s2")
     assert (prompt["type"], prompt["seq"], prompt["side"], prompt["kind"]) == (
@@ -71,10 +71,10 @@ def test_bundle_is_json_lines_with_header_and_end(store: MemoryStore) -> None:
 
 
 def test_truncated_bundle_is_rejected(store: MemoryStore) -> None:
-    for data in (packed(store, "s1", "s2"), squeezed(store, "s1", "s2")):
+    for data in (make_bundle(store, "s1", "s2"), make_compressed_bundle(store, "s1", "s2")):
         for length in range(0, len(data), 7):
             with pytest.raises(BadBundle):
-                filled(data[:length])
+                read_bundle(data[:length])
 
 
 @settings(deadline=None)
@@ -82,25 +82,25 @@ def test_truncated_bundle_is_rejected(store: MemoryStore) -> None:
 def test_bundle_with_flipped_bit_is_rejected(data: st.DataObject) -> None:
     store = MemoryStore()
     store.write([opened("s1"), asked("s1", "Hello"), answered("s1")])
-    whole = packed(store, "s1")
+    whole = make_bundle(store, "s1")
     at = data.draw(st.integers(0, len(whole) - 1))
     flipped = bytearray(whole)
     flipped[at] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(BadBundle):
-        filled(bytes(flipped))
+        read_bundle(bytes(flipped))
 
 
 def test_bundle_with_missing_or_extra_lines_is_rejected(store: MemoryStore) -> None:
-    lines = lines_of(packed(store, "s1", "s2"))
+    lines = lines_of(make_bundle(store, "s1", "s2"))
     for number in range(1, len(lines) - 1):
         with pytest.raises(BadBundle):
-            filled(signed(lines[:number] + lines[number + 1 :]))
+            read_bundle(signed(lines[:number] + lines[number + 1 :]))
     with pytest.raises(BadBundle, match="something stands after its end"):
-        filled(b"".join([*lines, lines[-1]]))
+        read_bundle(b"".join([*lines, lines[-1]]))
 
 
 @pytest.mark.parametrize(
-    ("line", "members", "words"),
+    ("line", "members", "error"),
     [
         (0, {"version": 2}, "it is of version 2, but this Rekindle knows only 1: upgrade it"),
         (0, {"rekindle": "store"}, "it is no bundle of Rekindle's"),
@@ -117,16 +117,16 @@ def test_bundle_with_missing_or_extra_lines_is_rejected(store: MemoryStore) -> N
     ],
 )
 def test_invalid_line_values_are_rejected(
-    store: MemoryStore, line: int, members: dict[str, object], words: str
+    store: MemoryStore, line: int, members: dict[str, object], error: str
 ) -> None:
-    lines = lines_of(packed(store, "s1"))
+    lines = lines_of(make_bundle(store, "s1"))
     lines[line] = changed(lines[line], **members)
-    with pytest.raises(BadBundle, match=words):
-        filled(signed(lines))
+    with pytest.raises(BadBundle, match=error):
+        read_bundle(signed(lines))
 
 
 @pytest.mark.parametrize(
-    ("members", "words"),
+    ("members", "error"),
     [
         ({"id": ""}, "a session has no id"),
         ({"id": "x" * 100_000}, "too much is said"),
@@ -137,12 +137,12 @@ def test_invalid_line_values_are_rejected(
     ],
 )
 def test_oversized_session_metadata_is_rejected(
-    store: MemoryStore, members: dict[str, object], words: str
+    store: MemoryStore, members: dict[str, object], error: str
 ) -> None:
-    lines = lines_of(packed(store, "s1"))
+    lines = lines_of(make_bundle(store, "s1"))
     lines[1] = changed(lines[1], session=json.loads(lines[1])["session"] | members)
-    with pytest.raises(BadBundle, match=words):
-        filled(signed(lines))
+    with pytest.raises(BadBundle, match=error):
+        read_bundle(signed(lines))
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_oversized_session_metadata_is_rejected(
 )
 def test_file_that_is_not_a_bundle_is_rejected(data: bytes) -> None:
     with pytest.raises(BadBundle):
-        filled(data)
+        read_bundle(data)
 
 
 def test_deeply_nested_json_is_rejected(store: MemoryStore) -> None:
-    lines = lines_of(packed(store, "s1"))
+    lines = lines_of(make_bundle(store, "s1"))
     lines[2] = b'{"type":"entry","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     with pytest.raises(BadBundle):
-        filled(signed(lines))
+        read_bundle(signed(lines))
 
 
 def test_session_removed_during_export_raises(store: MemoryStore) -> None:
@@ -170,5 +170,5 @@ def test_session_removed_during_export_raises(store: MemoryStore) -> None:
 def test_entries_recorded_during_export_are_left_out(store: MemoryStore) -> None:
     session = store.session("s1")
     store.write([asked("s1", "more")])
-    with filled(b"".join(bundle_lines([(session, {}, store.read("s1"))]))) as spool:
-        assert len(list(spool.entries(0))) == 3
+    with read_bundle(b"".join(bundle_lines([(session, {}, store.read("s1"))]))) as reader:
+        assert len(list(reader.entries(0))) == 3

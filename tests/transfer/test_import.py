@@ -1,4 +1,4 @@
-"""What other tools have on record: taken in, followed, kept apart; and nothing here is harmed."""
+"""Imports from other tools: sessions follow their files, and nothing recorded here is lost."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ from rekindle.transcript.reducer import fold
 from rekindle.transfer.import_apply import SessionImporter
 from rekindle.transfer.import_scan import ImportResult
 from rekindle.transfer.merge import MergeOutcome
-from tool_imports import HOLDER, NOW, Run, everything, told
+from tool_imports import HOLDER, NOW, Run, entries_of_file, everything
 
 OTHER = LeaseHolder(token="other", pid=7, host="there")  # noqa: S106 - no password
 
@@ -54,7 +54,7 @@ def test_switch_to_another_first_prompt_changes_the_title(
     Run(store, tmp_path / ".claude")
     named = {it.id: titles for it, titles, _ in everything(store)}
     assert named.pop(SESSION) == {TitleSource.PROMPT: "Begin anew"}
-    # What was left is still called after what was asked in it.
+    # The abandoned branch keeps the title of its own first prompt.
     assert list(named.values()) == [{TitleSource.PROMPT: "Question 1 (fork)"}]
 
 
@@ -74,7 +74,7 @@ def test_import_is_complete_and_idempotent(store: Store, file: ClaudeFile, tmp_p
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.NEW]
     first = everything(store)
     ((session, titles, entries),) = first
-    assert entries == told(path)
+    assert entries == entries_of_file(path)
     assert titles == {TitleSource.PROMPT: "Question 1"}
     assert (session.id, session.agent_session_id, session.agent.name) == (
         SESSION,
@@ -87,7 +87,7 @@ def test_import_is_complete_and_idempotent(store: Store, file: ClaudeFile, tmp_p
     assert session.origin is not None
     assert (session.origin.path, session.origin.entries) == (str(path), len(entries))
     again = Run(store, tmp_path / ".claude")
-    # Not even read.
+    # The file is not read again.
     assert (again.read, again.outcomes, again.report.outcomes) == (
         0,
         [],
@@ -126,7 +126,7 @@ def test_grown_file_extends_session_and_keeps_agent_session_id(
         path = file.write(tmp_path)
         assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
         ((session, _, entries),) = everything(store)
-        assert entries == told(path)
+        assert entries == entries_of_file(path)
         assert (session.turns, session.messages) == (number, 2 * number)
         assert session.agent_session_id == SESSION
 
@@ -142,21 +142,21 @@ def test_provisional_entries_are_replaced_without_a_branch(
     path = file.write(tmp_path)
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     ((session, _, entries),) = everything(store)
-    assert entries == told(path)
+    assert entries == entries_of_file(path)
     assert session.turns == 2
 
 
 def test_import_after_each_step_matches_the_file(store: Store, tmp_path: Path) -> None:
     it = ClaudeFile()
-    for line in _busy().lines:
+    for line in _session_with_every_record().lines:
         it.lines.append(line)
         path = it.write(tmp_path)
         Run(store, tmp_path / ".claude")
         ((_, _, entries),) = everything(store) or [(None, None, [])]
-        assert entries == (told(path) if entries else [])
+        assert entries == (entries_of_file(path) if entries else [])
 
 
-def _busy() -> ClaudeFile:
+def _session_with_every_record() -> ClaudeFile:
     it = ClaudeFile()
     it.turn(1)
     it.user("Do it")
@@ -182,10 +182,10 @@ def test_session_continued_here_stays_and_file_becomes_one_branch(
     assert Run(store, tmp_path / ".claude").outcomes == []
     file.turn(2)
     path = file.write(tmp_path)
-    (branch,) = Run(store, tmp_path / ".claude").taken
+    (branch,) = Run(store, tmp_path / ".claude").results
     assert (branch.outcome, branch.title) == (MergeOutcome.BRANCHED, "Question 1")
     assert list(store.read(SESSION)) == before
-    assert list(store.read(branch.session_id)) == told(path)
+    assert list(store.read(branch.session_id)) == entries_of_file(path)
     fork = store.session(branch.session_id)
     assert (fork.parent_id, fork.title) == (SESSION, "Question 1 (fork)")
     assert (fork.agent_session_id, fork.archived_us) == (UNKNOWN_TO_AGENT, None)
@@ -196,12 +196,12 @@ def test_session_continued_here_stays_and_file_becomes_one_branch(
         0,
     )
     assert [it[1:] for it in everything(store)] == [it[1:] for it in first]
-    # What grows further, grows there.
+    # Further growth of the file extends the branch.
     file.turn(3)
     path = file.write(tmp_path)
-    (more,) = Run(store, tmp_path / ".claude").taken
+    (more,) = Run(store, tmp_path / ".claude").results
     assert (more.outcome, more.session_id) == (MergeOutcome.EXTENDED, branch.session_id)
-    assert list(store.read(branch.session_id)) == told(path)
+    assert list(store.read(branch.session_id)) == entries_of_file(path)
 
 
 def test_session_follows_tool_to_another_branch_and_archives_the_old_one(
@@ -212,19 +212,19 @@ def test_session_follows_tool_to_another_branch_and_archives_the_old_one(
     above = it.last
     it.user("This way")
     it.agent("msg_a", said("Going this way"), "end_turn")
-    old = told(it.write(tmp_path))
+    old = entries_of_file(it.write(tmp_path))
     Run(store, tmp_path / ".claude")
     it.user("That way", parent=above)
     it.agent("msg_b", said("Going that way"), "end_turn")
     path = it.write(tmp_path)
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
-    assert list(store.read(SESSION)) == told(path)
+    assert list(store.read(SESSION)) == entries_of_file(path)
     (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
     assert list(store.read(aside.id)) == old
     assert (aside.parent_id, aside.turns, aside.title) == (SESSION, 2, "Question 1 (fork)")
     assert aside.archived_us is not None
     assert [it.id for it in store.sessions(Page())] == [SESSION]
-    # It is what somebody has who imports only now.
+    # A first import into an empty store has the same result.
     fresh = MemoryStore()
     Run(fresh, tmp_path / ".claude")
     assert {it.id: entries for it, _, entries in everything(fresh)} == {
@@ -248,7 +248,7 @@ def test_file_of_recorded_session_adds_only_new_turns(
     assert [it[1:] for it in everything(store)] == [it[1:] for it in before]
     assert Run(store, tmp_path / ".claude").read == 0
     assert not store.session(SESSION).is_imported
-    # What was asked elsewhere is news, and comes after what was recorded here.
+    # A turn that only the file has is appended to the record.
     file.turn(2)
     file.write(tmp_path)
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
@@ -258,7 +258,7 @@ def test_file_of_recorded_session_adds_only_new_turns(
 
 
 def prompts(entries: Iterable[Entry]) -> list[str]:
-    """Return what was asked."""
+    """Return the texts of the prompts."""
     asked = [json.loads(it.line)["params"]["prompt"] for it in entries if it.kind is Kind.PROMPT]
     return ["".join(block["text"] for block in blocks) for blocks in asked]
 
@@ -279,7 +279,7 @@ def test_file_of_agent_after_handover_belongs_to_the_session(store: Store, tmp_p
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
     assert [it.id for it in store.sessions(Page())] == ["s1"]
     assert prompts(store.read("s1")) == ["Hello", "Go on", "Question 2"]
-    # It was named there after what the agent was told.
+    # The title in the file is made from the history that was handed over.
     assert "continued" not in str(store.titles("s1"))
 
 
@@ -396,7 +396,7 @@ def test_undelete_restores_session_beside_branch_from_file(
     store.write([Deleted(session_id=SESSION, at_us=NOW)])
     assert undelete(dry_run=True) == [MergeOutcome.UNDELETED]
     assert store.session(SESSION).deleted_us is not None
-    # Nothing has changed in the file.
+    # The file is unchanged.
     assert undelete() == [MergeOutcome.UNDELETED]
     assert sorted(it.id for it, _, _ in everything(store)) == sorted(it.id for it, _, _ in before)
     assert undelete() == []
@@ -417,7 +417,9 @@ def test_undelete_reimports_purged_session_with_its_agent(
     opened = Opened(session_id=SESSION, at_us=NOW, agent_session_id="theirs", agent=agent)
     store.write([opened, Deleted(session_id=SESSION, at_us=NOW)])
     store.purge(SESSION)
-    assert Run(store, tmp_path / ".claude", undelete=True).outcomes == [MergeOutcome.NEW]
+    predicted = Run(store, tmp_path / ".claude", undelete=True, dry_run=True)
+    assert predicted.outcomes == [MergeOutcome.NEW]
+    assert Run(store, tmp_path / ".claude", undelete=True).results == predicted.results
     session = store.session(SESSION)
     assert (session.agent, session.agent_session_id) == (first.agent, SESSION)
     assert (session.cwd, session.turns) == (first.cwd, first.turns)
@@ -441,22 +443,22 @@ def test_session_in_use_is_not_changed(store: Store, file: ClaudeFile, tmp_path:
 def test_dry_run_predicts_results_and_changes_nothing(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
-    def looks_and_does() -> list[ImportResult]:
+    def predict_and_import() -> list[ImportResult]:
         before = everything(store)
-        looked = Run(store, tmp_path / ".claude", dry_run=True).taken
+        predicted = Run(store, tmp_path / ".claude", dry_run=True).results
         assert everything(store) == before
-        assert Run(store, tmp_path / ".claude").taken == looked
-        return looked
+        assert Run(store, tmp_path / ".claude").results == predicted
+        return predicted
 
     file.write(tmp_path)
-    assert [it.outcome for it in looks_and_does()] == [MergeOutcome.NEW]
+    assert [it.outcome for it in predict_and_import()] == [MergeOutcome.NEW]
     file.turn(2)
     file.write(tmp_path)
-    assert [it.outcome for it in looks_and_does()] == [MergeOutcome.EXTENDED]
+    assert [it.outcome for it in predict_and_import()] == [MergeOutcome.EXTENDED]
     store.write([asked(SESSION, "Here")])
     file.turn(3)
     file.write(tmp_path)
-    assert [it.outcome for it in looks_and_does()] == [MergeOutcome.BRANCHED]
+    assert [it.outcome for it in predict_and_import()] == [MergeOutcome.BRANCHED]
 
 
 def test_unchanged_file_with_branches_is_not_read_again(store: Store, tmp_path: Path) -> None:
@@ -474,7 +476,7 @@ def test_copy_of_file_is_the_same_session(store: Store, file: ClaudeFile, tmp_pa
     copy.write_bytes(path.read_bytes())
     assert Run(store, tmp_path / "copy" / ".claude").outcomes == []
     assert everything(store) == before
-    # One that went on in its own way does not take the place of the first.
+    # A copy that diverges does not replace the session.
     file.turn(2)
     file.write(tmp_path)
     Run(store, tmp_path / ".claude")
@@ -484,7 +486,7 @@ def test_copy_of_file_is_the_same_session(store: Store, file: ClaudeFile, tmp_pa
     other.user("Elsewhere")
     copy.write_bytes(other.data())
     assert Run(store, tmp_path / "copy" / ".claude").outcomes == [MergeOutcome.BRANCHED]
-    assert list(store.read(SESSION)) == told(path)
+    assert list(store.read(SESSION)) == entries_of_file(path)
 
 
 def test_new_importer_version_replaces_entries_without_a_branch(
@@ -497,7 +499,7 @@ def test_new_importer_version_replaces_entries_without_a_branch(
     for version in (1, 2):
         origin = replace(talk.arrived.origin, version=version)  # type: ignore[type-var]
         arrived = replace(talk.arrived, origin=origin)
-        made = [replace(it, line=b'{"v":%d}' % version) for it in told(path)]
+        made = [replace(it, line=b'{"v":%d}' % version) for it in entries_of_file(path)]
 
         def tell(tally: Tally, made: list[Entry] = made) -> Iterator[Entry]:
             tally.entries = tally.settled = len(made)

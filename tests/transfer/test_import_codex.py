@@ -1,4 +1,4 @@
-"""Codex's sessions in a store: followed wherever their files go, and nothing is lost."""
+"""Imports from Codex: sessions follow their files, which move, roll back and fork."""
 
 import json
 from pathlib import Path
@@ -143,7 +143,7 @@ def test_every_abandoned_file_is_kept_as_a_branch(
     assert asked(store) == ["Question 1", "Question 4"]
     left = [asked(store, it) for it in archived(store)]
     assert sorted(left) == [["Question 1", "Question 2"], ["Question 1", "Question 3"]]
-    # Somebody has gone on with one of them.
+    # One of the abandoned files grows.
     file.turn(5)
     file.write(tmp_path)
     run(store, tmp_path)
@@ -187,7 +187,7 @@ def test_session_archived_in_tool_is_archived_when_new(
     path = file.write(tmp_path, is_archived=True)
     assert run(store, tmp_path).outcomes == [MergeOutcome.NEW]
     assert (archived(store), store.sessions(Page())) == ([SESSION], [])
-    # Later, what is put away here is up to whoever is here.
+    # A later import does not archive it again.
     store.write([Archived(session_id=SESSION, at_us=1, is_archived=False)])
     file.turn(2)
     file.write(tmp_path, is_archived=True)

@@ -1,4 +1,4 @@
-"""What OpenCode has on record, taken in: once, as it grows, and wherever it is moved to."""
+"""Imports from OpenCode: from its database and from its older files."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_import_is_idempotent_and_links_children_to_their_session(store: Store, 
     assert len(listed.origin.sha256) == 64
     first = everything(store)
     again = run(store, data)
-    # Not even read.
+    # The database is not read again.
     assert (again.read, again.outcomes, again.report.outcomes) == (
         0,
         [],
@@ -85,7 +85,7 @@ def test_import_after_each_step_matches_the_file(store: Store, data: Path) -> No
     it.turn(3)
     look()
     db.close()
-    # Nothing of it was put aside.
+    # No branch was made.
     assert len(everything(store)) == 1
 
 
@@ -121,7 +121,7 @@ def test_reverted_messages_are_kept_in_archived_branch(store: Store, data: Path)
     (aside,) = [it for it, _, _ in everything(store) if it.id != SESSION]
     assert (aside.parent_id, aside.archived_us is not None) == (SESSION, True)
     assert list(store.read(aside.id)) == whole
-    # OpenCode forgets it with the next prompt.
+    # OpenCode removes the reverted messages with the next prompt.
     del it.messages[2:], it.fields["revert"]
     it.turn(4)
     path.unlink()
@@ -139,7 +139,7 @@ def test_later_revert_shortens_session_and_undo_restores_it(store: Store, data: 
     whole = told(it.to_database(path))
     run(store, data)
     it.fields["revert"] = {"messageID": it.messages[2].id}
-    # Nothing of what was said has changed.
+    # The messages themselves are unchanged.
     cut = told(it.to_database(path))
     assert run(store, data).outcomes == [MergeOutcome.EXTENDED]
     assert list(store.read(SESSION)) == cut
@@ -176,7 +176,7 @@ def test_session_archived_in_tool_is_archived_when_new(store: Store, data: Path)
     assert run(store, data).outcomes == [MergeOutcome.NEW]
     assert store.sessions(Page()) == []
     assert store.session(SESSION).archived_us is not None
-    # Whoever takes it out again here has it.
+    # A later import extends it.
     it.turn(2)
     it.to_database(data / "opencode.db")
     assert run(store, data).outcomes == [MergeOutcome.EXTENDED]

@@ -47,7 +47,7 @@ def test_failing_importer_is_reported_and_retried_later(
         == []
     )
     assert report.failed == {str(path): "a bug in Rekindle: KeyError: 'odd'"}
-    # It is tried again, but not at once.
+    # It is tried again after a delay.
     assert scanner.find_changed(path, report, NOW + 1) == []
     assert scanner.find_changed(path, report, NOW + 60_000_000) == [found]
 
@@ -65,7 +65,7 @@ def test_branch_of_archived_session_is_not_archived(
     store.write([asked(SESSION, "Here")])
     file.turn(2)
     file.write(tmp_path)
-    (branch,) = Run(store, tmp_path / ".claude", tool).taken
+    (branch,) = Run(store, tmp_path / ".claude", tool).results
     assert branch.outcome is MergeOutcome.BRANCHED
     assert store.session(branch.session_id).archived_us is None
 
@@ -76,8 +76,8 @@ def test_invalid_ids_and_folders_are_not_imported(
 ) -> None:
     def read(found: Found, notes: Notes) -> Iterator[Talk]:
         for talk in TOOL.read(found, notes):
-            told = {"id": odd, "agent_session_id": odd, "cwd": odd, "directories": (odd, "/d")}
-            arrived = replace(talk.arrived, **told, parent_id=odd)
+            ids = {"id": odd, "agent_session_id": odd, "parent_id": odd}
+            arrived = replace(talk.arrived, **ids, cwd=odd, directories=(odd, "/d"))
             yield replace(talk, arrived=arrived, folder=odd)
 
     path = file.write(tmp_path)

@@ -17,10 +17,10 @@ from rekindle.cli.progress import Bar
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns
 from rekindle.errors import BadBundle, SessionInUse, UsageError
-from rekindle.model import Entry, LeaseHolder, TitleSource
+from rekindle.model import Entry, LeaseHolder
 from rekindle.store.address import locate, open_store
 from rekindle.text.widths import cut, width
-from rekindle.transfer.bundle_format import SessionLine
+from rekindle.transfer.branches import shown_title
 from rekindle.transfer.bundle_reader import BundleReader
 from rekindle.transfer.merge import MergeOutcome, Merger, MergeResult, RecordedCopy
 
@@ -83,7 +83,7 @@ def _open_source(source: str) -> Generator[io.BufferedReader]:
         with Path(source).open("rb") as file:
             yield file
         return
-    # stdin is None if the caller has closed it.
+    # If the caller has closed stdin, `sys.stdin` is None.
     if sys.stdin is None or sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError("nothing comes from stdin: name a file")
     # `sys.stdin.buffer` has a `peek` that its type lacks.
@@ -113,16 +113,12 @@ def _merge_all(
                 print(f"rekindle: {printable(str(error))}", file=sys.stderr)
                 is_complete = False
             else:
-                results.append(result_json(result, _title(line)))
+                title = shown_title(line.session)
+                results.append(result_json(result, title))
                 if not is_json:
-                    print_result(result, _title(line))
+                    print_result(result, title)
             done += line.entries
     return results, is_complete
-
-
-def _title(line: SessionLine) -> str:
-    titles = line.session.titles
-    return next((titles[source] for source in reversed(TitleSource) if source in titles), "")
 
 
 def result_json(result: MergeResult, title: str) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def _tool_source(tool: Tool, path: Path | None, import_filter: ImportFilter) -> 
 
 
 def _may_exist(path: Path) -> bool:
-    """Return whether a path exists. One that cannot be examined may: the scan reports it."""
+    """Return whether a path exists, or cannot be examined: the scan reports the reason."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -52,7 +52,7 @@ class BatchWriter:
         return store.extend(self._session_id, after, read, sync=self.is_finished)
 
     def finish(self, store: Store) -> bool:
-        """Write all that is left; return False if another process has written to the session."""
+        """Write the rest; return False if another process has written to the session."""
         # A thread that reads ahead would gain nothing: the GIL lets only one of the two run.
         while not self.is_finished:
             if not self.write_next(store):

@@ -113,6 +113,12 @@ def without_branch_suffix(title: str) -> str:
     return title.removesuffix(_TITLE_SUFFIX)
 
 
+def shown_title(incoming: IncomingSession) -> str:
+    """Return the title with the highest rank, or "" if there is none."""
+    titles = incoming.titles
+    return next((titles[source] for source in reversed(TitleSource) if source in titles), "")
+
+
 def title_changes(session_id: str, at_us: int, titles: dict[TitleSource, str]) -> list[Titled]:
     """Return the changes that give a session these titles."""
     return [

@@ -165,7 +165,7 @@ class BundleChecker:
         self._checksum = hashlib.sha256()
         self._lines = self._sessions = self._entries = 0
         self._entries_left = self._last_seq = 0
-        """Of the session that is being checked."""
+        """The progress in the session that is being checked."""
 
     def check(self, line: bytes) -> SessionLine | None:
         """Check one line; return the session that starts with it, if any. Raises BadBundle."""

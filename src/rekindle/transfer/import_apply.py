@@ -1,10 +1,10 @@
 """Import sessions from the files of other tools: the rules by which their copies are merged.
 
-The file remains the tool's. It grows, and sometimes the tool switches to another branch in it. As
-long as a session is not continued here, it follows its file: it is extended, or switches too, and
-what it had before is kept as an archived branch. Provisional entries are replaced without a copy.
+The file remains the tool's. It grows, and sometimes the tool switches to another branch in it. A
+session that is not continued here follows its file: it is extended, or it switches too, and its
+former entries are kept as an archived branch. Provisional entries are replaced without a copy.
 
-A session that was continued here stays as it is, and the file's version becomes a branch. There is
+If a session was continued here, its entries stay, and the file's version becomes a branch. There is
 one exception: if the file contains all prompts that were sent here, the agent wrote it while
 Rekindle ran it, and there is nothing new. If such a file continues, the session is extended by the
 rest.
@@ -70,7 +70,7 @@ class ToolCopy(Struct, frozen=True):
 
     @property
     def is_agents_record(self) -> bool:
-        """True: the tool's agent has all that is in its file."""
+        """True: the tool's agent has the turns of its file."""
         return True
 
     @property

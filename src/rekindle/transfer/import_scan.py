@@ -11,8 +11,9 @@ from rekindle.errors import RekindleError, SessionInUse
 from rekindle.importers.base import Found, Notes, Talk, Tool
 from rekindle.importers.scan import why
 from rekindle.importers.validate import is_sound, sound_folder, sound_name
-from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin, TitleSource
+from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin
 from rekindle.store.base import Store
+from rekindle.transfer.branches import shown_title
 from rekindle.transfer.import_apply import SessionImporter
 from rekindle.transfer.merge import MergeOutcome, MergeResult
 
@@ -30,13 +31,13 @@ _CHANGES = frozenset(
 
 
 class ImportResult(MergeResult, frozen=True):
-    """What an import did with a session."""
+    """The result of importing one session."""
 
     title: str = ""
 
 
 class ImportReport(Struct, kw_only=True):
-    """What an import did with all sessions of a tool."""
+    """The results of importing all sessions of a tool."""
 
     tool: str
     found: int = 0
@@ -84,7 +85,7 @@ class ToolScanner:
         self._known: dict[str, dict[str, _KnownState]] = {}
         """By place and stamp. A session and its branch may be imports of two states of one file."""
         self._retry_at_us: dict[str, int] = {}
-        """By place, for those that have failed."""
+        """The time of the next attempt, by place, after a failure."""
 
     def load_known(self, store: Store, *, undelete: bool = False) -> None:
         """Load the states of earlier imports, with `undelete` without those of deleted sessions."""
@@ -103,7 +104,7 @@ class ToolScanner:
             self._known.pop(place, None)
 
     def find_changed(self, path: Path, report: ImportReport, now_us: int) -> list[Found]:
-        """Find the sessions of a file or folder; return those that are new or changed."""
+        """Find the sessions of a file or folder; return the new and the changed ones."""
         return [
             found
             for found in self._find(path, report).values()
@@ -240,6 +241,5 @@ def _validated(incoming: IncomingSession, origin: Origin) -> IncomingSession:
 
 
 def _import_result(talk: Talk, result: MergeResult) -> ImportResult:
-    titles = talk.arrived.titles
-    title = next((titles[source] for source in reversed(TitleSource) if source in titles), "")
+    title = shown_title(talk.arrived)
     return ImportResult(result.outcome, result.session_id, result.entries, title)

@@ -4,9 +4,10 @@
 was replaced, and sessions in the files of other tools. A `MergeSource` has what differs: how a copy
 is compared with the session in the store, and how its entries are written.
 
-A session that the store does not have is created. One that has more entries in the copy is
-extended. One that has as many or more in the store stays as it is. If both continue, each in its
-own way, the copy becomes a branch: a session of its own.
+- If the store lacks the session, it is created.
+- If the copy has more entries, the session is extended.
+- If the store has as many entries or more, the session is unchanged.
+- If both continue, each in its own way, the copy becomes a branch: a session of its own.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -51,7 +52,7 @@ _MAX_ATTEMPTS = 100
 
 
 class MergeOutcome(StrEnum):
-    """What a merge did with a session."""
+    """The effect of a merge on the store."""
 
     NEW = "new"
     EXTENDED = "extended"
@@ -64,7 +65,7 @@ class MergeOutcome(StrEnum):
 
 
 class MergeResult(Struct, frozen=True):
-    """What a merge did, and the session that has the entries of the copy now."""
+    """The outcome of a merge, and the session that now has the entries of the copy."""
 
     outcome: MergeOutcome
     session_id: str
@@ -238,7 +239,7 @@ class Merger:
     With `undelete`, sessions that are deleted in the store are restored. With `trust`, the commands
     of agents are accepted from the copy. Without it, only commands that were used here are:
     otherwise the author of a file could decide which program runs when a session is resumed. With
-    `dry_run`, nothing is written, and the results tell what would be done.
+    `dry_run`, nothing is written, and the results predict a merge.
     """
 
     def __init__(
@@ -392,10 +393,10 @@ class Merger:
     # -- agents ------------------------------------------------------------------------
 
     def _agent_session_id(self, source: MergeSource, known: Session) -> str | None:
-        """Return the agent's id of an updated session; None leaves it as it is."""
+        """Return the agent's id of an updated session; None means no change."""
         agent_session_id = source.incoming.agent_session_id
         if source.is_agents_record:
-            # Of a purged session, the store no longer knows whether the id was its own.
+            # A purge removed the agent, so the id has to be set again.
             return self._own_agent_session_id(agent_session_id, known) if known.is_purged else None
         if known.last_seq == 0:
             return None

@@ -2,7 +2,7 @@
 
 An agent that Rekindle runs also writes its own file. The file has the same prompts, and everything
 else in another form. If the file continues after the last recorded prompt, only that part is new:
-it is appended to the record. The record stays as it is, and `Origin.recorded` stores where the two
+it is appended to the record. The record is not changed, and `Origin.recorded` stores where the two
 meet.
 """
 
@@ -49,7 +49,7 @@ def find_continuation(ours: Iterator[Entry], theirs: Iterator[Entry]) -> int | N
 
 
 class _RecordedPrompts(Iterator[str]):
-    """The texts of the recorded prompts, up to the one that carries a handover.
+    """The texts of the recorded prompts, up to the prompt that carries a handover.
 
     From the handover on, the prompts went to another agent, and the file of the first one does not
     have them. If `is_agent_handed_over`, the file is that of the other agent: it has the prompts
@@ -122,7 +122,7 @@ def _renumbered(
         if entry.seq < first_seq:
             continue
         if entry.seq == first_seq:
-            # The file's count includes the messages before, and the one that starts here.
+            # The file's count includes the messages before this entry, and the new message.
             before.messages -= file_tally.messages - 1
         tally.entries = entry.seq - offset
         tally.settled = max(before.settled, file_tally.settled - offset)
@@ -139,7 +139,7 @@ def _is_prompt(entry: Entry) -> bool:
 def _is_same_prompt(recorded: str, in_file: str) -> bool:
     """Return whether two texts are one prompt. The file's may begin with a history.
 
-    Without that condition, a short prompt would match every longer one that ends with it.
+    Without that condition, a short prompt would match every longer prompt with the same ending.
     """
     if recorded == in_file:
         return True
