@@ -158,7 +158,7 @@ class RecordedCopy(Struct, frozen=True):
 
     @property
     def agent_names(self) -> tuple[str, ...]:
-        """None: the recorded agent has one identity."""
+        """Empty: the recorded agent has one identity."""
         return ()
 
     @property
@@ -168,7 +168,7 @@ class RecordedCopy(Struct, frozen=True):
 
     @property
     def is_archived(self) -> bool:
-        """False."""
+        """False: a bundle does not say whether a session was archived."""
         return False
 
     def resolve(self, store: Store) -> Self:
