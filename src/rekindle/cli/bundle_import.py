@@ -83,7 +83,7 @@ def _open_source(source: str) -> Generator[io.BufferedReader]:
         with Path(source).open("rb") as file:
             yield file
         return
-    # If the caller has closed stdin, `sys.stdin` is None.
+    # A caller may have closed stdin. Then `sys.stdin` is None.
     if sys.stdin is None or sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         raise UsageError("nothing comes from stdin: name a file")
     # `sys.stdin.buffer` has a `peek` that its type lacks.

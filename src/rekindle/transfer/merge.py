@@ -168,7 +168,7 @@ class RecordedCopy(Struct, frozen=True):
 
     @property
     def is_archived(self) -> bool:
-        """False: a bundle does not say whether a session was archived."""
+        """False: a bundle has no archived state."""
         return False
 
     def resolve(self, store: Store) -> Self:
