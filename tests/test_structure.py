@@ -55,7 +55,6 @@ DEFINED_TWICE = {
     "Place",
     "Plan",
     "Record",
-    "Report",
     "Said",
     "Session",
     "SessionFiles",

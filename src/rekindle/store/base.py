@@ -6,7 +6,7 @@
 A store keeps entries and does not understand them. Code that does is injected as `StoreHooks`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from msgspec import Struct
@@ -154,6 +154,15 @@ class Store(Protocol):
         """Return the id of the session that an agent knows, or has known, by this id.
 
         The agent's ids are those of Opened, current and former. A current one is preferred.
+        """
+        ...
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands that started agents with these identities, last used first.
+
+        Each command is returned once. Identities (`AgentIdentity.identity`) are compared whole, and
+        ignoring the case of ASCII letters; an empty one matches no agent. Sessions that are deleted
+        or that no client has opened do not count.
         """
         ...
 

@@ -1,6 +1,6 @@
 """A store in memory: for tests, and as a readable implementation of the contract."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Self
 
@@ -169,6 +169,14 @@ class MemoryStore:
         current = [r for r in records if r.session.agent_session_id == agent_session_id]
         former = [r for r in records if agent_session_id in r.former_agent_ids]
         return next((record.session.id for record in [*current, *former]), None)
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands of agents."""
+        wanted = {_fold_ascii(identity) for identity in identities if identity}
+        page = Page(with_archived=True, limit=len(self._records))
+        agents = [session.agent for session in self.sessions(page)]
+        commands = (it.command for it in agents if _fold_ascii(it.identity) in wanted)
+        return list(dict.fromkeys(filter(None, commands)))
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
@@ -464,6 +472,11 @@ def _matches(session: Session, page: Page) -> bool:
         and page.deleted is (session.deleted_us is not None)
         and (page.with_unopened or not session.is_unopened)
     )
+
+
+def _fold_ascii(identity: str) -> bytes:
+    """Return text in which only the case of ASCII letters is ignored, as SQLite does."""
+    return identity.encode(errors="surrogatepass").lower()
 
 
 def _names(agent: AgentIdentity) -> set[str]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from rekindle.errors import SessionInUse, SessionNotFound, StoreDamaged, StoreUnavailable
 from rekindle.model import IncomingSession
 from rekindle.store.base import ReplacedStore, Store
-from rekindle.transfer.merge import Merger
+from rekindle.transfer.merge import Merger, RecordedCopy
 
 
 def rescue(former: ReplacedStore, store: Store) -> None:
@@ -20,12 +20,11 @@ def rescue(former: ReplacedStore, store: Store) -> None:
     for session_id, holder in former.leases().items():
         merger = Merger(store, holder, undelete=True, trust=True)
         try:
-            arriving, updated_us = _incoming(former, session_id)
-            merger.take(
-                arriving,
-                lambda after, which=session_id: former.read(which, after=after),
-                updated_us,
+            incoming, updated_us = _incoming(former, session_id)
+            copy = RecordedCopy(
+                incoming, lambda after, which=session_id: former.read(which, after=after)
             )
+            merger.merge(copy, updated_us)
         except StoreDamaged:
             # It cannot be read here. The recovery has brought what it could into the new store.
             with suppress(SessionNotFound):

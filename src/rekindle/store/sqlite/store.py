@@ -10,7 +10,7 @@ created for them.
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
@@ -185,6 +185,12 @@ class SqliteStore:
         """Return the session that an agent knows by this id."""
         rows = self._query(sql.FIND_BY_AGENT_ID, {"id": agent_session_id})
         return rows[0][0] if rows else None
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands of agents."""
+        asked = json.dumps([identity for identity in identities if identity])
+        rows = self._query(sql.AGENT_COMMANDS, {"identities": asked})
+        return [tuple(json.loads(command)) for (command,) in rows]
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield the sessions that have an origin."""
