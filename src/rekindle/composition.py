@@ -21,7 +21,7 @@ def open_store(
     """Open the store at an address, a path or a URL.
 
     With `create`, the store is created or upgraded if necessary, and the pending changes of
-    processes that have ended are applied; `report` receives what is lost of them. Without `create`,
+    processes that have ended are applied; `report` receives a text about losses. Without `create`,
     nothing is changed. Raises StoreUnavailable, StoreTooNew, UsageError.
     """
     known = address if isinstance(address, StoreAddress) else parse_address(str(address))

@@ -243,14 +243,14 @@ def check_all_tell(path: Path, words: str) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
 
 
 def test_nobody_waits_for_what_takes_long(
     damaged: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_OF_QUESTIONS", 0.0)
-    monkeypatch.setattr(write_buffer, "_LARGEST", 0)
+    monkeypatch.setattr(module, "_QUERY_TIMEOUT", 0.0)
+    monkeypatch.setattr(write_buffer, "_MAX_BYTES", 0)
     may_go_on = Event()
 
     def slowly() -> str | None:
@@ -396,9 +396,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
 
 @pytest.fixture(scope="module", autouse=True)
 def _restored() -> Iterator[None]:
-    pauses = module._FIRST_PAUSE, module._LONGEST_PAUSE  # noqa: SLF001
+    pauses = module._FIRST_PAUSE, module._MAX_PAUSE  # noqa: SLF001
     yield
-    module._FIRST_PAUSE, module._LONGEST_PAUSE = pauses  # noqa: SLF001
+    module._FIRST_PAUSE, module._MAX_PAUSE = pauses  # noqa: SLF001
 
 
 @settings(deadline=None, max_examples=some(60))
@@ -406,7 +406,7 @@ def _restored() -> Iterator[None]:
 def test_whatever_is_damaged_recording_goes_on(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    module._FIRST_PAUSE = module._LONGEST_PAUSE = 0.0  # noqa: SLF001
+    module._FIRST_PAUSE = module._MAX_PAUSE = 0.0  # noqa: SLF001
     chance, file = chance_of(seed), bytearray(original.files[""])
     harm = chance.choice(HARMS)
     for number in chance.sample(range(1, len(file) // PAGE + 1), chance.randint(1, 8)):
@@ -427,7 +427,7 @@ def test_whatever_is_damaged_recording_goes_on(
 def test_whatever_bit_of_the_header_flips_recording_goes_on(
     original: Original, tmp_path_factory: pytest.TempPathFactory, at: int, bit: int
 ) -> None:
-    module._FIRST_PAUSE = module._LONGEST_PAUSE = 0.0  # noqa: SLF001
+    module._FIRST_PAUSE = module._MAX_PAUSE = 0.0  # noqa: SLF001
     file = bytearray(original.files[""])
     file[at] ^= 1 << bit
     path = check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "header")

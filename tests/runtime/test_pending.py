@@ -49,9 +49,9 @@ def heard() -> Heard:
 def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Have recorders try again at once, and keep little in memory."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
-    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 25)
+    monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
+    monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
+    monkeypatch.setattr(write_buffer, "_OTHER_CHANGE_BYTES", 25)
     return store_path
 
 

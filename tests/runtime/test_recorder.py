@@ -48,9 +48,9 @@ def path(tmp_path: Path) -> Path:
 def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     """Make a recorder that tries again at once."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(write_buffer, "_LARGEST", 100)
-    monkeypatch.setattr(write_buffer, "_SIZE_OF_THE_REST", 40)
+    monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
+    monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
+    monkeypatch.setattr(write_buffer, "_OTHER_CHANGE_BYTES", 40)
     made = Recorder(lambda: SqliteStore(path, timeout=0.05, hooks=HOOKS), heard)
     yield made
     made.close()
@@ -312,7 +312,7 @@ def test_what_could_not_be_saved_at_once_is_saved_later(
 def test_what_is_due_is_purged_a_part_at_a_time(
     recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PURGED_AT_ONCE", 2)
+    monkeypatch.setattr(module, "_SESSIONS_PER_PURGE", 2)
     with SqliteStore(path) as store:
         for number in range(3):
             name = f"s{number}"

@@ -79,7 +79,7 @@ def address_for_reading(option: str | None) -> StoreAddress | None:
 
 
 def _report_recoveries(address: StoreAddress) -> None:
-    """Report what was lost lately. An editor may not have shown it."""
+    """Report recent recoveries. An editor may not have shown the report."""
     backend = backend_for(address)
     if not isinstance(backend, MaintenanceBackend):
         return
@@ -137,6 +137,6 @@ def short_id(store: Store, session_id: str) -> str:
 
 
 def statuses_of(store: Store, sessions: list[Session]) -> dict[str, SessionStatus]:
-    """Return the status of each session. One that was removed meanwhile counts as idle."""
+    """Return the status of each session. A session that was removed meanwhile counts as idle."""
     ids = [session.id for session in sessions]
     return dict.fromkeys(ids, SessionStatus.IDLE) | store.statuses(ids)

@@ -95,7 +95,7 @@ def _report_pending(address: StoreAddress, session_ids: Sequence[str]) -> bool:
 
 
 def report_change(action: str, sessions: Sequence[Session]) -> None:
-    """Print what was done to each session, one line each."""
+    """Print an action and its sessions, one line for each."""
     for session in sessions:
         print(f"{action} {one_line(session.id)}: {title_of(session)}")
 
@@ -133,7 +133,7 @@ def fork(store: Store, prefix: str, turn: int | None = None) -> str:
     (session,) = find_undeleted(store, [prefix])
     transcript: Transcript = fold(store.read(session.id))
     starts = [turn.items[0].seq for turn in transcript.turns if turn.items]
-    # The copy ends where the folded transcript ends, even if the session goes on meanwhile.
+    # The copy ends where the folded transcript ends, even if the session grows meanwhile.
     until = _end_of(session, turn, starts, transcript.last_seq)
     fork_id, at_us = str(uuid4()), now_us()
     folders = Opened(session_id=fork_id, at_us=at_us, directories=session.directories)

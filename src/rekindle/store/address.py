@@ -28,7 +28,7 @@ class StoreAddress(NamedTuple):
 
     scheme: str
     location: str
-    """What the scheme's back end needs to find the store: for SQLite, an absolute path."""
+    """The part that only the back end understands. For SQLite, it is an absolute path."""
 
     def __str__(self) -> str:
         """Return the location, without the scheme."""
@@ -101,7 +101,7 @@ def backend_for(address: StoreAddress) -> "StoreBackend":
 
 
 def store_exists(address: StoreAddress) -> bool:
-    """Return whether there is a store at `address`, or a damaged one that waits for recovery."""
+    """Return whether a store is at `address`, even if it is damaged and waits for recovery."""
     return backend_for(address).exists()
 
 

@@ -1,7 +1,7 @@
 """The contract of a store. The docstrings here are the specification.
 
-`tests/store/test_contract.py` holds every store to it. What only some stores can do is in
-`search` and `maintenance`. How a store is named and found is in `address`.
+`tests/store/test_contract.py` holds every store to it. The modules `search` and `maintenance` have
+the contracts of optional capabilities, and `address` resolves the name of a store.
 
 A store keeps entries and does not understand them. Code that does is injected as `StoreHooks`.
 """
@@ -142,7 +142,7 @@ class Store(Protocol):
         ...
 
     def find(self, prefix: str) -> Session:
-        """Return the session with this id, or the only one whose id starts with it.
+        """Return the session with this id, or with the only id that starts with `prefix`.
 
         A purged session is found by its whole id only. Sub-agents and branches, whose ids start
         with the id of their session, do not make it ambiguous.
@@ -238,8 +238,8 @@ class Store(Protocol):
     def purge(self, *session_ids: str) -> None:
         """Remove everything about deleted sessions except the fact that they were deleted.
 
-        The tombstone keeps an agent's own list from bringing a session back. A session that is not
-        deleted stays as it is.
+        The tombstone keeps an agent's own list from bringing a session back. Sessions that are not
+        deleted do not change.
         """
         ...
 
@@ -258,7 +258,7 @@ class Store(Protocol):
 class ReplacedStore(Protocol):
     """A store whose storage was removed or replaced while it was open. It can still be read.
 
-    What it returns excludes a commit that was reported as failed, and is therefore repeated.
+    A commit that was reported as failed is not visible in it, because the writer repeats it.
     """
 
     def leases(self) -> Mapping[str, LeaseHolder]:
@@ -354,19 +354,19 @@ class PendingInfo(Struct, frozen=True):
 class StoreBackend(Protocol):
     """The storage at one address, not opened yet. Every kind of store has one.
 
-    A back end that can be searched is a `SearchBackend` as well, and one that can be diagnosed and
-    repaired is a `MaintenanceBackend`.
+    With a search index it is a `SearchBackend` as well. If it supports diagnosis and recovery, it
+    is a `MaintenanceBackend`.
     """
 
     def exists(self) -> bool:
-        """Return whether there is a store, or a damaged one that waits for recovery."""
+        """Return whether a store exists, even if it is damaged and waits for recovery."""
         ...
 
     def open(self, *, create: bool, report: Reporter, hooks: StoreHooks) -> Store:
         """Open the store. With `create`, create or upgrade it, and apply pending changes.
 
-        Only pending changes of processes that have ended are applied. `report` learns which of
-        them are lost. Without `create`, a store that does not exist raises StoreMissing.
+        Only pending changes of processes that have ended are applied. `report` receives a text
+        about losses. Without `create`, a store that does not exist raises StoreMissing.
         Raises StoreUnavailable, StoreTooNew.
         """
         ...

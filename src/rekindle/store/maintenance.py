@@ -53,7 +53,7 @@ def space_manager(store: Store) -> SpaceManager:
 
 
 class RecoveryReport(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was recovered from a damaged store, and what is known to be lost."""
+    """The result of a recovery: saved and lost sessions and entries, as far as known."""
 
     sessions_saved: int = 0
     entries_saved: int = 0
@@ -63,7 +63,7 @@ class RecoveryReport(Struct, frozen=True, kw_only=True, rename="camel"):
     path: str
     """Where the damaged store was moved to."""
     is_finished: bool = True
-    """Whether it is known what was saved."""
+    """Whether the counts are known."""
 
     @property
     def text(self) -> str:
@@ -104,7 +104,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     text: str
     severity: Severity = Severity.OK
     remedy: str = ""
-    """What the user can do about it."""
+    """An instruction for the user."""
     facts: dict[str, Any] = {}
     """The same for programs."""
     repair: Callable[[], object] | None = None
@@ -120,7 +120,7 @@ class MaintenanceBackend(Protocol):
     def recover(
         self, hooks: StoreHooks, progress: Progress = lambda _: None
     ) -> RecoveryReport | None:
-        """Quarantine a damaged store, and recover what can be read into a new one.
+        """Quarantine a damaged store, and copy its readable parts into a new one.
 
         Returns None if the store is not damaged, or was never a store. If another process is
         recovering it, wait for that and return its report. Raises StoreUnavailable.

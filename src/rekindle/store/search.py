@@ -53,7 +53,7 @@ class StaleSession(Struct, frozen=True, kw_only=True):
 
     session_id: str
     title: str | None
-    """The title to index. A title made from the first prompt is found there, and is None here."""
+    """The title to index. None if it comes from the first prompt, which is indexed anyway."""
     updated_us: int
     last_seq: int
     mark: IndexMark
@@ -150,7 +150,7 @@ class SearchBackend(Protocol):
     """A back end whose store has a search index."""
 
     def open_index(self, *, rebuild: bool = False) -> SearchIndex:
-        """Open the index; create it if there is none. With `rebuild`, discard its documents.
+        """Open the index; create it if necessary. With `rebuild`, discard its documents.
 
         Raises StoreUnavailable.
         """

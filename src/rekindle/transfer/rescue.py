@@ -26,7 +26,7 @@ def rescue(former: ReplacedStore, store: Store) -> None:
             )
             merger.merge(copy, updated_us)
         except StoreDamaged:
-            # It cannot be read here. The recovery has brought what it could into the new store.
+            # It cannot be read here. The recovery has copied its readable entries already.
             with suppress(SessionNotFound):
                 store.acquire_lease(session_id, holder)
             continue

@@ -63,7 +63,7 @@ class SqliteBackend:
     def recover(
         self, hooks: StoreHooks, progress: "Progress" = lambda _: None
     ) -> "RecoveryReport | None":
-        """Quarantine a damaged store, and recover what can be read into a new one."""
+        """Quarantine a damaged store, and copy its readable parts into a new one."""
         from rekindle.store.sqlite.quarantine import recover  # noqa: PLC0415 - seldom needed
 
         return recover(self._path, hooks.title_from_prompt, progress=progress)

@@ -1,6 +1,6 @@
 """Open the database of a store, and translate errors of SQLite.
 
-A file is changed only if it is ours: a new one, or one that is marked as a store. A store of a
+A file is changed only if it is new or marked as a store. A store of a
 newer Rekindle is left untouched, including SQLite's own files beside it.
 """
 
@@ -202,7 +202,7 @@ def _mark_as_created(path: Path, *, is_created: bool) -> None:
     """Note in the lock file that the store has contents, or that it may still be empty."""
     if is_created == is_marked(lock_path(path)):
         return
-    # Without the note, an emptied store is taken for a new one.
+    # Without the note, an emptied store looks like a new one.
     with suppress(OSError):
         lock = FileLock(lock_path(path))
         lock.mark(is_set=is_created)

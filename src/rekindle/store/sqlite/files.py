@@ -137,7 +137,7 @@ class FileIdentity:
         return self._file == other._file  # noqa: SLF001 - of its own kind
 
     def check(self) -> None:
-        """Raise StoreUnavailable if the file is no longer the one that was opened."""
+        """Raise StoreUnavailable if the path leads to another file now, or to none."""
         if _identity(self._path) != self._file:
             if awaiting_recovery(self._path) is None:
                 self._remove_leftovers()
@@ -146,7 +146,7 @@ class FileIdentity:
     def _remove_leftovers(self) -> None:
         """Remove our WAL: SQLite would take it for the WAL of the next database of that name.
 
-        Not while the store waits for recovery, because the WAL may hold much of what can be read.
+        Not while the store waits for recovery, because the WAL may hold many of its entries.
         """
         for file, identity in self._beside.items():
             if identity is not None and _identity(file) == identity:

@@ -1,4 +1,4 @@
-"""Inspect a store on disk: whose it is, whether it is intact, who uses it, and what is in it.
+"""Inspect a store on disk: its owner, its integrity, its users and its contents.
 
 Nothing here changes a store, except the functions at the end. Everything raises StoreUnavailable.
 """
@@ -159,7 +159,7 @@ class Inspection:
         return [id_ for id_, row in self._rows_of_sessions() if not _is_readable(row)]
 
     def unreadable_entries(self) -> list[str]:
-        """Return what is wrong with rows of entries. Reads all of them."""
+        """Return the defects of rows of entries. Reads all of them."""
         return list(islice(self._defects(), _MAX_COMPLAINTS))
 
     def has_malformed_entries(self) -> bool:

@@ -78,7 +78,7 @@ class DatabaseImage:
 
 
 def read_page(image: DatabaseImage, number: int) -> PageContent:
-    """Return the content of a page of any type, as far as it can be read."""
+    """Return the readable content of a page of any type."""
     page, start = image.page(number), _FILE_HEADER if number == 1 else 0
     match page[start]:
         case 0x0D:

@@ -170,7 +170,7 @@ def pending_infos(store: Path) -> list[PendingInfo]:
 
 
 def apply_abandoned(path: Path, store: Store, report: Reporter) -> None:
-    """Apply the pending files whose owners have ended; report what is lost.
+    """Apply the pending files whose owners have ended; report losses.
 
     Raises StoreUnavailable. Then the store must not be used: new entries would come before older
     ones. A file that cannot be read does not stop the others.
@@ -305,7 +305,7 @@ def _data_at(fd: int, at: int, size: int) -> bytes | None:
 
 
 def _next_intact(fd: int, after: int, size: int) -> int | None:
-    """Return the offset of the next intact change. If there is none, the end was torn."""
+    """Return the offset of the next intact change. Without one, the end was torn."""
     at = after + _HEAD.size
     while piece := os.pread(fd, _READ_BYTES, at):
         for match in _PREFIX.finditer(piece):

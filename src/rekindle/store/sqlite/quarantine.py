@@ -1,9 +1,9 @@
-"""Quarantine a damaged store, and recover what can be read into a new one.
+"""Quarantine a damaged store, and copy its readable parts into a new one.
 
 The damaged store is renamed first, which takes no time. From then on no process writes to it: a
 process that has it open sees before each commit that it was replaced. Until the new store is
-complete there is none, and no process creates an empty one, because a quarantined store without a
-report waits for recovery. So a kill at any moment loses nothing: the next process recovers it.
+complete, no process creates an empty one, because a quarantined store without a report waits for
+recovery. So a kill at any moment loses nothing: the next process recovers it.
 
 Only the process that holds the store's lock recovers it. The others wait, and then find a store.
 """
@@ -56,7 +56,7 @@ def recover(
     is_certain: bool = False,
     progress: Progress = lambda _: None,
 ) -> RecoveryReport | None:
-    """Quarantine a damaged store, and recover what can be read into a new one.
+    """Quarantine a damaged store, and copy its readable parts into a new one.
 
     Return None if the store is not damaged, or was never a store. If another process is at it, wait
     and return its report. With `is_certain`, do not check for damage first.

@@ -90,7 +90,7 @@ _ID_IS_TAKEN = "select 1 from session where id = ?"
 
 
 class RecoveryCounts(Struct, kw_only=True):
-    """What was recovered, and what is known to be lost."""
+    """Saved and lost sessions and entries, as far as known."""
 
     sessions_saved: int = 0
     entries_saved: int = 0
@@ -275,7 +275,7 @@ class PageRecovery:
         counts.entries_lost += lost
 
     def _without_overlaps(self, key: int, wrong: list[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield the rows of a session; add those that overlap or are out of range to `wrong`."""
+        """Yield the rows of a session; add overlapping and misplaced rows to `wrong`."""
         sql = "select place, lines, at_us from stretch where place between ? and ? order by place"
         before = end = place(key, 1)
         held: tuple[int, int, int] | None = None
@@ -316,7 +316,7 @@ class PageRecovery:
 
 
 class _SessionFacts(Struct):
-    """What the entries of a session say about it."""
+    """Facts about a session, found in its entries."""
 
     session_id: str | None = None
     cwd: str | None = None

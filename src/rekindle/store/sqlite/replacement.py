@@ -1,8 +1,8 @@
 """Continue after the file of an open store was replaced.
 
 The old file has no name any more, but a process that has it open can still read it. A commit that
-was made while a damaged store was being quarantined may be in the new store or not. The writer was
-told that it failed, and repeats it. So the new store must not have it.
+was made while a damaged store was being quarantined may be in the new store or not. The writer got
+an error, and repeats it. So the new store must not have it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class UncertainCommit(Struct, frozen=True):
         return min((seq for id_, seq, _ in self.batches if id_ == session_id), default=None)
 
     def remove_from(self, db: Database) -> None:
-        """Remove from a new store what was recovered of the commit."""
+        """Remove the recovered part of the commit from a new store."""
         removed = [batch for batch in self.batches if _remove(db, *batch)]
         for change in self.counted if removed else ():
             back = replace(change, turns=-change.turns, messages=-change.messages)

@@ -85,7 +85,7 @@ MIGRATIONS = (
     """
     create index stretch_by_turn on stretch (kind) where kind = 'prompt' or kind = 'answer';
     """,
-    # Tells the search index about changes that do not move the time of a session.
+    # Shows the search index that a session has changed although its time has not.
     """
     alter table session add column revision integer not null default 0;
     create index former_by_session on former (session);

@@ -126,7 +126,7 @@ _Values = Sequence[object] | Mapping[str, object]
 
 
 class SqliteSearchIndex:
-    """The open index of the store at `store`. One that is missing or unusable is created."""
+    """The open index of the store at `store`. A missing or unusable index is created."""
 
     def __init__(self, store: Path, *, rebuild: bool = False, timeout: float = 1.0) -> None:
         self._path = index_path(store)
@@ -213,7 +213,7 @@ class SqliteSearchIndex:
     def _replace_documents(
         self, shard: int, key: int, span: tuple[int, int], documents: list[SearchDocument]
     ) -> None:
-        """Replace the documents in a span of places; write only those that differ."""
+        """Replace the documents in a span of places; write only the differences."""
         wanted = {place(key, document.seq): _document_row(document) for document in documents}
         table = table_of(shard)
         rows = self._db.execute(_DOCUMENTS.format(table), span).fetchall()

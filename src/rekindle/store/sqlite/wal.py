@@ -28,7 +28,7 @@ _FRAMES_TO_SAMPLE, _STRIDE = 64, 16
 
 
 class _Wal(Struct, frozen=True):
-    """What all frames of a WAL have in common, and the start of its checksums."""
+    """The values that all frames of a WAL share, and the start of its checksums."""
 
     byte_order: str
     salts: bytes
@@ -46,7 +46,7 @@ def committed_pages(fd: int) -> tuple[dict[int, int], int]:
     """Return the offset of the last committed version of each page, and the number of pages.
 
     Each frame is validated by its own checksum, which continues that of the frame before. So a
-    damaged frame does not invalidate those that follow it.
+    damaged frame does not invalidate the frames after it.
     """
     wal = _read_wal(fd)
     found: dict[int, int] = {}

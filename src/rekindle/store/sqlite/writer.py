@@ -121,7 +121,7 @@ class Writer:
         return start
 
     def last_seq(self, session_id: str) -> int:
-        """Return the seq of the last entry of a session; 0 if there is none."""
+        """Return the seq of the last entry of a session; 0 if it has no entries."""
         rows = self._execute(f"{sql.SESSION} where id = ?", (session_id,))
         return decode_session(rows[0]).last_seq if rows else 0
 
