@@ -1,4 +1,4 @@
-"""Whatever the bytes are, they leave as they came."""
+"""Bytes are forwarded unchanged, whatever they are."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_bytes_leave_as_they_came(name: str, tmp_path: Path) -> None:
+def test_bytes_are_forwarded_unchanged(name: str, tmp_path: Path) -> None:
     data = HOSTILE[name]
     say, heard = tmp_path / "say", tmp_path / "heard"
     say.write_bytes(data)

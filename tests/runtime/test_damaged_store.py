@@ -1,4 +1,4 @@
-"""A damaged store never blocks an editor: what can be read is saved, and recording goes on."""
+"""A damaged store never blocks an editor: it is recovered, and recording continues."""
 
 import json
 import os
@@ -41,7 +41,7 @@ Start = Callable[..., Client]
 
 
 class Heard(Log):
-    """A log that remembers what the user was told."""
+    """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def damaged(store_path: Path) -> Path:
-    """Make a store whose header is gone."""
+    """Create a store without its header."""
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
@@ -93,7 +93,7 @@ OLD = {f"ses_{n}" for n in range(5)}
 # -- real processes ---------------------------------------------------------------------------
 
 
-def test_a_store_that_is_damaged_at_the_beginning(start: Start, damaged: Path) -> None:
+def test_damage_at_the_start_of_the_file_is_recovered(start: Start, damaged: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     client.call("initialize", {"protocolVersion": 1})
     session_id = client.new()
@@ -123,7 +123,7 @@ def test_a_store_that_is_damaged_at_the_beginning(start: Start, damaged: Path) -
         assert told in done.stderr
 
 
-def test_a_store_that_is_damaged_in_the_midst_of_sessions(start: Start, store_path: Path) -> None:
+def test_damage_during_sessions_is_recovered(start: Start, store_path: Path) -> None:
     clients = [start(*EXAMPLE_AGENT) for _ in range(3)]
     ids = [client.new() for client in clients]
     for client, id_ in zip(clients, ids, strict=True):
@@ -151,7 +151,7 @@ def test_a_store_that_is_damaged_in_the_midst_of_sessions(start: Start, store_pa
         assert all(it.kind is not Kind.GAP for it in recorded)
 
 
-def test_eight_that_meet_the_same_damage_save_it_once(start: Start, damaged: Path) -> None:
+def test_eight_processes_recover_the_same_damage_once(start: Start, damaged: Path) -> None:
     clients = [start(*EXAMPLE_AGENT) for _ in range(8)]
     ids = [client.new() for client in clients]
     turns = [client.start(id_, "hello") for client, id_ in zip(clients, ids, strict=True)]
@@ -167,9 +167,7 @@ def test_eight_that_meet_the_same_damage_save_it_once(start: Start, damaged: Pat
         assert [it.kind for it in entries(damaged, id_)].count(Kind.ANSWER) == 1
 
 
-def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
-    start: Start, store_path: Path
-) -> None:
+def test_a_wal_that_hides_commits_is_reported_and_recovered(start: Start, store_path: Path) -> None:
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(40))
@@ -191,7 +189,7 @@ def test_a_log_that_hides_commits_is_told_of_by_all_and_saved(
     assert doctor(store_path)
 
 
-def test_a_store_that_was_emptied_is_told_of_by_all(start: Start, damaged: Path) -> None:
+def test_an_emptied_store_is_reported_by_every_command(start: Start, damaged: Path) -> None:
     os.truncate(damaged, 0)
     check_all_tell(damaged, "is empty, and was not")
     client = start(*EXAMPLE_AGENT)
@@ -205,9 +203,7 @@ def test_a_store_that_was_emptied_is_told_of_by_all(start: Start, damaged: Path)
     assert doctor(damaged)
 
 
-def test_a_store_that_was_all_in_its_log_is_missed_when_that_is_gone(
-    start: Start, store_path: Path
-) -> None:
+def test_a_lost_wal_of_a_new_store_is_detected(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     client.prompt(client.new(), "hello")
     client.process.kill()
@@ -237,7 +233,7 @@ def check_all_tell(path: Path, words: str) -> None:
         assert "rekindle doctor --fix" in done.stdout + done.stderr
 
 
-# -- what a recorder does ---------------------------------------------------------------------
+# -- the recorder -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -246,7 +242,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
 
 
-def test_nobody_waits_for_what_takes_long(
+def test_a_long_recovery_does_not_delay_the_conversation(
     damaged: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_QUERY_TIMEOUT", 0.0)
@@ -273,9 +269,7 @@ def test_nobody_waits_for_what_takes_long(
     assert [entry.seq for entry in added] == list(range(7, 13))
 
 
-def test_damage_that_is_met_at_the_end_is_seen_to_before_it_is_too_late(
-    store_path: Path, heard: Heard
-) -> None:
+def test_damage_found_on_close_is_recovered(store_path: Path, heard: Heard) -> None:
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(3))
@@ -298,7 +292,7 @@ def recovering_recorder(path: Path, heard: Heard) -> Recorder:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_damage_that_a_question_meets_is_seen_to_before_it_is_answered(
+def test_damage_found_by_a_query_is_recovered_before_the_answer(
     store_path: Path, heard: Heard
 ) -> None:
     store_path.parent.mkdir()
@@ -314,7 +308,7 @@ def test_damage_that_a_question_meets_is_seen_to_before_it_is_answered(
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("table", ["lease", "session", "stretch"])
-def test_whatever_the_damage_took_recording_goes_on_and_claims_stay(
+def test_recording_continues_and_leases_stay_after_a_recovery(
     store_path: Path, heard: Heard, table: str
 ) -> None:
     store_path.parent.mkdir()
@@ -337,7 +331,7 @@ def test_whatever_the_damage_took_recording_goes_on_and_claims_stay(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_what_may_pass_or_is_not_ours_is_never_taken_for_damage(
+def test_temporary_failures_and_foreign_files_are_not_damage(
     store_path: Path, heard: Heard
 ) -> None:
     called: list[str] = []
@@ -373,7 +367,7 @@ def test_what_may_pass_or_is_not_ours_is_never_taken_for_damage(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_disk_that_damages_one_store_after_the_other_is_given_up(heard: Heard) -> None:
+def test_recovery_stops_after_repeated_damage(heard: Heard) -> None:
     def fail() -> SqliteStore:
         raise StoreDamaged("damaged")
 
@@ -403,7 +397,7 @@ def _restored() -> Iterator[None]:
 
 @settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
-def test_whatever_is_damaged_recording_goes_on(
+def test_recording_continues_after_any_damage(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     module._FIRST_PAUSE = module._MAX_PAUSE = 0.0  # noqa: SLF001
@@ -424,7 +418,7 @@ def test_whatever_is_damaged_recording_goes_on(
 @example(68, 0)
 @example(71, 3)
 @given(st.integers(0, 99), st.integers(0, 7))
-def test_whatever_bit_of_the_header_flips_recording_goes_on(
+def test_recording_continues_after_any_flipped_header_bit(
     original: Original, tmp_path_factory: pytest.TempPathFactory, at: int, bit: int
 ) -> None:
     module._FIRST_PAUSE = module._MAX_PAUSE = 0.0  # noqa: SLF001
@@ -444,7 +438,7 @@ def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
         try:
             recorder.ask(lambda store: (store.sessions(ALL), list(store.read("ses_7"))))
         except (SessionNotFound, StoreUnavailable):
-            # It is not there, or not yet.
+            # It does not exist, or not yet.
             continue
     recorder.record([chunks("new", 1, 4)], sync=True)
     recorder.close()

@@ -1,4 +1,4 @@
-"""What was imported, as a client has it: listed, loaded, and gone on with by any agent."""
+"""Imported sessions for a client: listed, loaded, and continued by any agent."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def test_an_agent_is_handed_what_another_tool_has_on_record(
+def test_an_imported_session_is_handed_over_to_the_agent(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     it = ClaudeFile()
@@ -53,19 +53,17 @@ def test_an_agent_is_handed_what_another_tool_has_on_record(
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
-    # The file has not changed, and what was said here stays.
+    # The file has not changed, and the entries recorded here stay.
     imports(tmp_path, store_path, "claude")
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     client.call("session/resume", OPEN)
     assert "My name is Ada." in client.reply(SESSION, "what did I say first?")
 
 
-def test_all_of_it_is_replayed_as_the_protocol_wants_it(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
+def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
     imports(tmp_path, store_path, "claude")
-    # The client judges every message by the published schemas.
+    # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
@@ -78,9 +76,7 @@ def test_all_of_it_is_replayed_as_the_protocol_wants_it(
     assert [it["messageId"] for it in updates if it.get("messageId") == "msg_10"] == ["msg_10"]
 
 
-def test_what_is_imported_goes_into_a_bundle_and_is_still_known(
-    store_path: Path, tmp_path: Path
-) -> None:
+def test_an_imported_session_keeps_its_origin_in_a_bundle(store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
     imports(tmp_path, store_path, "claude")
     bundle, there = tmp_path / "b.rekindle", tmp_path / "there.db"

@@ -1,4 +1,4 @@
-"""What was imported from Codex, as a client has it: listed, loaded, and gone on with."""
+"""Sessions imported from Codex for a client: listed, loaded and continued."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def imports(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_an_agent_is_handed_what_codex_has_on_record(
+def test_a_codex_session_is_handed_over_to_the_agent(
     start: Callable[..., Client], store_path: Path, tmp_path: Path
 ) -> None:
     it = CodexFile(mode="paginated")
@@ -38,7 +38,7 @@ def test_an_agent_is_handed_what_codex_has_on_record(
         file.thread_id = thread(number)
         file.write(tmp_path)
     assert b"Codex: 4 sessions: 4 new" in imports(tmp_path, store_path).stderr
-    # The client judges every message by the published schemas.
+    # The client validates every message with the published schemas.
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
     listed = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -57,7 +57,7 @@ def test_an_agent_is_handed_what_codex_has_on_record(
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
     assert b"Codex: 4 sessions: 4 unchanged" in imports(tmp_path, store_path).stderr
-    # Codex has gone on with it, too.
+    # Codex has continued the session too.
     it.turn(2)
     it.write(tmp_path, is_compressed=True)
     for done in ("1 kept as a fork, because they went on here, 3 unchanged", "4 unchanged"):

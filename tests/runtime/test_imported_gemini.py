@@ -1,4 +1,4 @@
-"""What Gemini CLI has on record, as a client has it: listed, loaded, and gone on with."""
+"""Sessions imported from Gemini CLI for a client: listed, loaded and continued."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def test_an_agent_is_handed_what_gemini_cli_has_buried(
+def test_a_gemini_session_is_handed_over_to_the_agent(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     it = GeminiFile()
@@ -54,12 +54,10 @@ def test_an_agent_is_handed_what_gemini_cli_has_buried(
     assert "Gemini CLI: 1 session: 1 unchanged" in imports(tmp_path, store_path)
 
 
-def test_all_of_it_is_replayed_as_the_protocol_wants_it(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
+def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
     imports(tmp_path, store_path)
-    # The client judges every message by the published schemas.
+    # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)

@@ -1,4 +1,4 @@
-"""OpenCode's sessions, imported, as a client has them: listed, loaded, and gone on with."""
+"""Sessions imported from OpenCode for a client: listed, loaded and continued."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def connect(start: Start, *agent: str) -> Client:
     return client
 
 
-def test_an_agent_is_handed_what_opencode_has_on_record(
+def test_an_opencode_session_is_handed_over_to_the_agent(
     start: Start, store_path: Path, tmp_path: Path
 ) -> None:
     it = OpenCode(title="Names")
@@ -51,7 +51,7 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     assert heard(updates).endswith("You said first: My name is Ada.")
     client.end()
     assert b"1 session: 1 unchanged" in imports(tmp_path, store_path).stderr
-    # OpenCode has gone on with it, too.
+    # OpenCode has continued the session too.
     it.turn(2)
     it.into(db)
     for done in (b"1 kept as a fork, because they went on here", b"1 unchanged"):
@@ -67,12 +67,10 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     db.close()
 
 
-def test_all_of_it_is_replayed_as_the_protocol_wants_it(
-    start: Start, store_path: Path, tmp_path: Path
-) -> None:
+def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().to_database(tmp_path / "opencode" / "opencode.db")
     imports(tmp_path, store_path)
-    # The client judges every message by the published schemas.
+    # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)

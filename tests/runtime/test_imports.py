@@ -1,4 +1,4 @@
-"""What `rekindle run` imports, and when: its start is what an editor waits for."""
+"""The modules that `rekindle run` imports, and when: editors wait for its start."""
 
 import json
 import subprocess
@@ -126,7 +126,7 @@ OTHERS_AFTER = {"apsw", "msgspec"}
 TAKEN_BY_MSGSPEC_WHERE_INSTALLED = {"typing_extensions"}
 NEVER = {"asyncio", "logging", "sqlite3", "rich", "http", "email", "socket", "ssl", "platformdirs"}
 
-# Tells the modules present when the agent is started, and those at the end.
+# Prints the modules that are loaded when the agent is started, and those at the end.
 PROBE = """
 import json, subprocess, sys
 present = set(sys.modules)
@@ -142,7 +142,7 @@ json.dump([at_start, list(set(sys.modules) - present)], sys.stderr)
 """
 
 
-def test_the_run_path_imports_this_and_no_more(tmp_path: Path) -> None:
+def test_run_imports_exactly_these_modules(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROBE, tmp_path / "s.db"],
         stdin=subprocess.DEVNULL,

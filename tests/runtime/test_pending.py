@@ -1,4 +1,4 @@
-"""What cannot be recorded outlives us: in a file beside the store, until it can be."""
+"""Changes that cannot be recorded outlive the process in a pending file."""
 
 import errno
 import resource
@@ -30,7 +30,7 @@ Start = Callable[..., Client]
 
 
 class Heard(Log):
-    """A log that remembers what the user was told."""
+    """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have recorders try again at once, and keep little in memory."""
+    """Make recorders retry at once, and keep little in memory."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
     monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
@@ -94,10 +94,10 @@ def locked(path: Path) -> Iterator[None]:
         other.close()
 
 
-# -- what a recorder does ---------------------------------------------------------------
+# -- the recorder ------------------------------------------------------------------------
 
 
-def test_what_waits_is_in_a_file_for_as_long_as_it_waits(path: Path, heard: Heard) -> None:
+def test_waiting_changes_are_in_a_pending_file(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard)
     recorder.record(said(b"1"), sync=False)
     assert pending_files(path) == []
@@ -113,7 +113,7 @@ def test_what_waits_is_in_a_file_for_as_long_as_it_waits(path: Path, heard: Hear
     assert heard.told[1:] == ["recording again"]
 
 
-def test_the_end_of_a_turn_waits_for_the_disk(
+def test_the_end_of_a_turn_syncs_the_pending_file(
     path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -128,7 +128,7 @@ def test_the_end_of_a_turn_waits_for_the_disk(
     recorder.close()
 
 
-def test_what_fits_into_no_memory_is_in_the_file(path: Path, heard: Heard) -> None:
+def test_the_pending_file_is_not_limited_by_memory(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard)
     recorder.record(said(b"0"), sync=False)
     long = [b"%d" % n * 60 for n in range(10)]
@@ -140,7 +140,7 @@ def test_what_fits_into_no_memory_is_in_the_file(path: Path, heard: Heard) -> No
     assert heard.told[1:] == ["recording again"]
 
 
-def test_what_still_waits_at_the_end_is_left_to_the_next_one(path: Path, heard: Heard) -> None:
+def test_remaining_changes_are_left_to_the_next_process(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard)
     recorder.record(said(b"1"), sync=True)
     with locked(path):
@@ -155,7 +155,7 @@ def test_what_still_waits_at_the_end_is_left_to_the_next_one(path: Path, heard: 
     assert pending_files(path) == []
 
 
-def test_who_is_killed_after_it_caught_up_has_recorded_nothing_twice(
+def test_a_kill_after_catching_up_duplicates_nothing(
     path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = recorder_of(path, heard)
@@ -176,7 +176,7 @@ def test_who_is_killed_after_it_caught_up_has_recorded_nothing_twice(
     assert pending_files(path) == []
 
 
-def test_where_no_file_can_be_written_memory_is_all_there_is(path: Path, heard: Heard) -> None:
+def test_without_a_pending_file_changes_wait_in_memory(path: Path, heard: Heard) -> None:
     def full() -> PendingFile:
         raise OSError(errno.ENOSPC, "no room")
 
@@ -193,9 +193,7 @@ def test_where_no_file_can_be_written_memory_is_all_there_is(path: Path, heard: 
     assert heard.told[-1] == "2 entries could not be recorded and are lost"
 
 
-def test_titles_and_counts_wait_besides_what_was_said_or_are_told_to_be_lost(
-    path: Path, heard: Heard
-) -> None:
+def test_lost_titles_and_counts_are_reported(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard, lambda: None)
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     with locked(path):
@@ -214,7 +212,7 @@ def test_titles_and_counts_wait_besides_what_was_said_or_are_told_to_be_lost(
     assert (session.title, session.turns, session.last_seq) == ("b", 2, 2)
 
 
-def test_what_was_only_in_memory_moves_into_the_file_in_its_order(path: Path, heard: Heard) -> None:
+def test_changes_move_from_memory_to_the_file_in_order(path: Path, heard: Heard) -> None:
     is_full = [True, True, False]
 
     def full() -> PendingFile:
@@ -233,7 +231,7 @@ def test_what_was_only_in_memory_moves_into_the_file_in_its_order(path: Path, he
         assert [entry.line for entry in store.read("s")] == [b"%d" % n for n in range(1, 6)]
 
 
-def test_nothing_overtakes_what_is_in_memory(path: Path, heard: Heard) -> None:
+def test_later_changes_do_not_overtake_those_in_memory(path: Path, heard: Heard) -> None:
     is_full = [True, False]
 
     def full() -> PendingFile:
@@ -249,7 +247,7 @@ def test_nothing_overtakes_what_is_in_memory(path: Path, heard: Heard) -> None:
     assert recorded(path) == [b"1", b"2", b"3"]
 
 
-def test_a_file_that_is_full_keeps_what_it_has(
+def test_a_full_disk_keeps_the_written_part_of_the_file(
     path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = recorder_of(path, heard)
@@ -270,7 +268,7 @@ def test_a_file_that_is_full_keeps_what_it_has(
     assert pending_files(path) == []
 
 
-def test_a_file_that_was_deleted_with_its_store_is_still_read(path: Path, heard: Heard) -> None:
+def test_a_deleted_pending_file_is_still_applied(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard)
     recorder.record(said(b"1"), sync=True)
     with locked(path):
@@ -281,7 +279,7 @@ def test_a_file_that_was_deleted_with_its_store_is_still_read(path: Path, heard:
     assert recorded(path) == [b"2", b"3"]
 
 
-def test_what_can_never_be_recorded_keeps_the_rest_from_no_file(path: Path, heard: Heard) -> None:
+def test_an_invalid_change_does_not_stop_the_pending_file(path: Path, heard: Heard) -> None:
     recorder = recorder_of(path, heard)
     recorder.record(said(b"1"), sync=True)
     with locked(path):
@@ -297,7 +295,7 @@ def test_what_can_never_be_recorded_keeps_the_rest_from_no_file(path: Path, hear
 
 @pytest.fixture
 def damaged(store_path: Path) -> Path:
-    """Make a store whose header is gone, and of which everything can be saved."""
+    """Create a store without its header, of which everything can be recovered."""
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
@@ -308,7 +306,7 @@ def damaged(store_path: Path) -> Path:
 
 @contextmanager
 def salvage_takes_long(path: Path) -> Iterator[None]:
-    """Let nobody save anything of a damaged store yet."""
+    """Hold the lock of a store, so that no process can recover it."""
     lock = FileLock(lock_path(path))
     assert lock.acquire(PATIENCE)
     try:
@@ -328,7 +326,7 @@ def entries(path: Path, session_id: str) -> list[Entry]:
 
 
 def check_turns(path: Path, session_id: str, *prompts: str) -> None:
-    """See that all turns are there once, in their order and with their ends, and no gap."""
+    """Check that all turns are recorded once, in order, with their ends and without a gap."""
     found = entries(path, session_id)
     assert [it.seq for it in found] == list(range(1, len(found) + 1))
     turns = [it for it in found if it.kind in {Kind.PROMPT, Kind.ANSWER, Kind.GAP}]
@@ -348,7 +346,7 @@ def see_it_recorded(start: Start) -> None:
     assert "lost" not in stderr.replace("nothing is known to be lost", "")
 
 
-def test_who_is_killed_while_a_store_is_saved_loses_nothing(start: Start, damaged: Path) -> None:
+def test_a_kill_during_recovery_loses_nothing(start: Start, damaged: Path) -> None:
     with salvage_takes_long(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
@@ -365,9 +363,7 @@ def test_who_is_killed_while_a_store_is_saved_loses_nothing(start: Start, damage
         assert len(store.sessions(Page())) == 7
 
 
-def test_a_session_that_began_in_the_damaged_store_goes_on_behind_what_was_saved(
-    start: Start, store_path: Path
-) -> None:
+def test_a_session_continues_after_its_recovered_entries(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "before")
@@ -384,9 +380,7 @@ def test_a_session_that_began_in_the_damaged_store_goes_on_behind_what_was_saved
     assert len(reports(store_path)) == 1
 
 
-def test_who_leaves_while_a_store_is_saved_says_where_the_rest_is(
-    start: Start, damaged: Path
-) -> None:
+def test_leaving_during_recovery_names_the_pending_file(start: Start, damaged: Path) -> None:
     with salvage_takes_long(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
@@ -402,7 +396,7 @@ def test_who_leaves_while_a_store_is_saved_says_where_the_rest_is(
     assert pending_files(damaged) == []
 
 
-def test_two_that_are_killed_leave_a_file_each(start: Start, damaged: Path) -> None:
+def test_two_killed_processes_leave_two_pending_files(start: Start, damaged: Path) -> None:
     with salvage_takes_long(damaged):
         clients = [start(*EXAMPLE_AGENT) for _ in range(2)]
         ids = [client.new() for client in clients]
@@ -419,9 +413,7 @@ def test_two_that_are_killed_leave_a_file_each(start: Start, damaged: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
-def test_where_nothing_can_be_written_at_all_the_loss_is_told(
-    start: Start, store_path: Path
-) -> None:
+def test_losses_are_reported_if_nothing_can_be_written(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     resource.prlimit(client.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -433,9 +425,7 @@ def test_where_nothing_can_be_written_at_all_the_loss_is_told(
     assert pending_files(store_path) == []
 
 
-def test_what_waits_is_taken_in_by_a_command_that_changes_the_store(
-    start: Start, damaged: Path
-) -> None:
+def test_a_changing_command_applies_pending_changes(start: Start, damaged: Path) -> None:
     with salvage_takes_long(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()

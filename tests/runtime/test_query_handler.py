@@ -16,14 +16,14 @@ OURS, THEIRS = (LeaseHolder(token=token, pid=1, machine="here") for token in ("o
 
 
 class Locked(MemoryStore):
-    """A store that can be read and not written."""
+    """A store that can be read but not written."""
 
     def acquire_lease(self, *_: object, **__: object) -> LeaseResult:
         raise StoreUnavailable("locked")
 
 
 class Direct:
-    """A recorder that only asks."""
+    """A recorder that only answers queries."""
 
     def __init__(self, store: Store | None) -> None:
         self.store = store
@@ -38,7 +38,7 @@ def answers(store: Store | None) -> QueryHandler:
     return QueryHandler(Direct(store), OURS, lambda: None)  # type: ignore[arg-type]
 
 
-def test_who_drives_a_session_is_heeded_even_if_it_cannot_be_written() -> None:
+def test_a_lease_is_respected_if_the_store_cannot_be_written() -> None:
     store = Locked()
     store.write([Opened(session_id="s", at_us=1)])
     assert answers(store).answer(AcquireLease("s")) == LeaseResult()
@@ -47,7 +47,7 @@ def test_who_drives_a_session_is_heeded_even_if_it_cannot_be_written() -> None:
     assert answers(store).answer(AcquireLease("s", may_take_over=True)) == LeaseResult()
 
 
-def test_without_a_store_nobody_speaks_against_a_conversation() -> None:
+def test_a_failing_store_does_not_refuse_a_lease() -> None:
     nothing = answers(None)
     assert nothing.answer(AcquireLease("s")) == LeaseResult()
     assert nothing.answer(LookupIds(("s",))) == set()
@@ -55,6 +55,6 @@ def test_without_a_store_nobody_speaks_against_a_conversation() -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc", "/etc/", "/etc/../etc", "//etc"])
-def test_a_folder_is_the_same_however_it_is_spelled(path: str) -> None:
+def test_spellings_of_a_folder_are_the_same_folder(path: str) -> None:
     assert answers(None).answer(SameFolder("/etc", path)) is True
     assert answers(None).answer(SameFolder("/usr", path)) is False

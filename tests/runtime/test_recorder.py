@@ -1,4 +1,4 @@
-"""A failing store never stops a conversation, and what it could not take is told."""
+"""A failing store never stops a conversation, and losses are reported."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Start = Callable[..., Client]
 
 
 class Heard(Log):
-    """A log that remembers what the user was told."""
+    """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def recorder(path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """Make a recorder that tries again at once."""
+    """Return a recorder that retries at once."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
     monkeypatch.setattr(write_buffer, "_MAX_BYTES", 100)
@@ -75,14 +75,14 @@ def recorded(path: Path) -> list[tuple[Kind, bytes]]:
 
 
 def lock(path: Path) -> apsw.Connection:
-    # Not with Python's own SQLite: two of them in one process undo each other's locks.
+    # Not with Python's own SQLite: two libraries in one process release each other's locks.
     other = apsw.Connection(str(path))
     other.set_busy_timeout(5000)
     other.execute("begin exclusive")
     return other
 
 
-def test_what_a_locked_store_could_not_take_is_written_later(
+def test_changes_are_written_after_the_lock_is_gone(
     recorder: Recorder, path: Path, heard: Heard
 ) -> None:
     recorder.record(said(b"1"), sync=False)
@@ -97,7 +97,7 @@ def test_what_a_locked_store_could_not_take_is_written_later(
     assert heard.told[1] == "recording again"
 
 
-def test_what_does_not_fit_into_memory_is_marked_as_a_gap(
+def test_entries_beyond_the_limit_become_a_gap(
     recorder: Recorder, path: Path, heard: Heard
 ) -> None:
     recorder.record(said(b"1"), sync=False)
@@ -115,7 +115,7 @@ def test_what_does_not_fit_into_memory_is_marked_as_a_gap(
     assert heard.told[1] == "recording again; 2 entries were lost and are marked as a gap"
 
 
-def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) -> None:
+def test_opening_the_store_is_retried(path: Path, heard: Heard) -> None:
     path.mkdir()
     recorder = Recorder(lambda: SqliteStore(path, hooks=HOOKS), heard)
     recorder.record(said(b"1"), sync=True)
@@ -127,7 +127,7 @@ def test_a_store_that_cannot_be_opened_is_tried_again(path: Path, heard: Heard) 
     assert recorded(path) == [(Kind.UPDATE, b"1")]
 
 
-def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> None:
+def test_unwritten_entries_are_reported_on_close(path: Path, heard: Heard) -> None:
     path.write_bytes(b"this is no database, but long enough to be taken for one" * 100)
     recorder = Recorder(lambda: SqliteStore(path, hooks=HOOKS), heard)
     recorder.record(said(b"1", b"2"), sync=True)
@@ -136,20 +136,20 @@ def test_what_is_never_written_is_told_at_the_end(path: Path, heard: Heard) -> N
     assert heard.told[1:] == ["2 entries could not be recorded and are lost"]
 
 
-def test_a_recorder_can_be_asked(recorder: Recorder) -> None:
+def test_ask_returns_the_result_of_a_query(recorder: Recorder) -> None:
     recorder.record(said(b"1"), sync=False)
     assert recorder.ask(lambda store: store.session("s")).last_seq == 1
     with pytest.raises(SessionNotFound):
         recorder.ask(lambda store: store.session("t"))
 
 
-def test_nothing_to_record_is_nothing_to_do(recorder: Recorder, heard: Heard) -> None:
+def test_recording_no_changes_does_nothing(recorder: Recorder, heard: Heard) -> None:
     recorder.record([], sync=True)
     assert heard.told == []
 
 
 @pytest.mark.parametrize("damage", ["folder", "garbage", "newer"])
-def test_the_conversation_goes_on_without_a_store(
+def test_a_conversation_continues_without_a_store(
     start: Start, store_path: Path, damage: str
 ) -> None:
     store_path.parent.mkdir()
@@ -169,9 +169,7 @@ def test_the_conversation_goes_on_without_a_store(
     assert "Traceback" not in stderr
 
 
-def test_a_store_locked_by_another_process_delays_but_loses_nothing(
-    start: Start, store_path: Path
-) -> None:
+def test_a_locked_store_loses_nothing(start: Start, store_path: Path) -> None:
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     other = lock(store_path)
@@ -187,7 +185,7 @@ def test_a_store_locked_by_another_process_delays_but_loses_nothing(
         assert session.turns == 1
 
 
-def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
+def test_an_invalid_change_does_not_stop_recording(
     recorder: Recorder, path: Path, heard: Heard
 ) -> None:
     poison = Opened(session_id="\ud800", at_us=1)
@@ -199,9 +197,7 @@ def test_what_can_never_be_recorded_does_not_keep_the_rest_from_it(
     assert "recording again" in heard.told
 
 
-def test_sessions_stay_claimed_while_the_store_does_not_work(
-    recorder: Recorder, path: Path, heard: Heard
-) -> None:
+def test_leases_stay_while_the_store_fails(recorder: Recorder, path: Path, heard: Heard) -> None:
     holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.acquire_lease("s", holder))
@@ -234,7 +230,7 @@ def _delete_the_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("remove", [_delete, _delete_only_the_file, _delete_the_folder])
-def test_what_is_in_use_is_saved_when_the_store_is_deleted(
+def test_leased_sessions_survive_a_deleted_store(
     recorder: Recorder, path: Path, heard: Heard, remove: Callable[[Path], None]
 ) -> None:
     holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
@@ -257,9 +253,7 @@ def test_what_is_in_use_is_saved_when_the_store_is_deleted(
         assert elsewhere.lease_holder("s") is None
 
 
-def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
-    recorder: Recorder, path: Path
-) -> None:
+def test_the_last_turn_survives_a_store_deleted_later(recorder: Recorder, path: Path) -> None:
     holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     recorder.ask(lambda store: store.acquire_lease("s", holder))
@@ -269,7 +263,7 @@ def test_what_was_said_last_is_saved_although_the_store_was_deleted_since(
     assert [line for _, line in recorded(path)] == [b"1"]
 
 
-def test_an_older_copy_in_the_place_of_the_store_is_extended(
+def test_an_older_copy_of_the_store_is_extended(
     recorder: Recorder, path: Path, tmp_path: Path
 ) -> None:
     holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
@@ -280,7 +274,7 @@ def test_an_older_copy_in_the_place_of_the_store_is_extended(
     with closing(apsw.Connection(str(path))) as db:
         db.execute("vacuum into ?", (str(older),))
     recorder.record(said(b"2"), sync=True)
-    # The log of the one before stays behind, as it does when somebody moves a file.
+    # The WAL of the former store stays behind, as it does when a user moves a file.
     older.replace(path)
     recorder.record(said(b"3"), sync=True)
     recorder.record(said(b"4"), sync=True)
@@ -288,7 +282,7 @@ def test_an_older_copy_in_the_place_of_the_store_is_extended(
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
 
 
-def test_what_could_not_be_saved_at_once_is_saved_later(
+def test_a_failed_rescue_is_repeated(
     recorder: Recorder, path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = LeaseHolder(token="t", pid=1, machine="h")  # noqa: S106 - no password
@@ -309,7 +303,7 @@ def test_what_could_not_be_saved_at_once_is_saved_later(
     assert [line for _, line in recorded(path)] == [b"1", b"2", b"3", b"4"]
 
 
-def test_what_is_due_is_purged_a_part_at_a_time(
+def test_purging_is_split_into_parts(
     recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_SESSIONS_PER_PURGE", 2)

@@ -1,4 +1,4 @@
-"""What `store/base.py` specifies, asked of every store."""
+"""The contract of `store/base.py`, checked for every store."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,14 +67,14 @@ def ids(sessions: list[Session]) -> list[str]:
     return [session.id for session in sessions]
 
 
-def test_what_is_written_is_read_back_in_order(store: Store) -> None:
+def test_entries_are_read_back_in_order(store: Store) -> None:
     store.write([stretch(b"1", b"2", b"3")])
     store.write([stretch(b"4"), stretch(b"x", session="s2"), stretch(b"5")], sync=True)
     assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4"), (5, b"5")]
     assert lines(store, "s2") == [(1, b"x")]
 
 
-def test_an_entry_keeps_everything_it_was_written_with(store: Store) -> None:
+def test_an_entry_keeps_all_its_fields(store: Store) -> None:
     line = b'{"a":"\xff\\ud83d\x00\r"}'
     store.write(
         [
@@ -93,25 +93,25 @@ def test_an_entry_keeps_everything_it_was_written_with(store: Store) -> None:
     ]
 
 
-def test_empty_lines_are_lines(store: Store) -> None:
+def test_empty_lines_are_kept_as_entries(store: Store) -> None:
     store.write([stretch(b""), stretch(b"", b"", b"x")])
     assert lines(store) == [(1, b""), (2, b""), (3, b""), (4, b"x")]
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 6, 99])
-def test_reading_can_begin_anywhere(store: Store, after: int) -> None:
+def test_reading_can_start_after_any_seq(store: Store, after: int) -> None:
     store.write([stretch(b"1", b"2", b"3")])
     store.write([stretch(b"4", b"5"), stretch(b"6")])
     assert [seq for seq, _ in lines(store, after=after)] == list(range(after + 1, 7))
 
 
-def test_a_long_session_is_read_whole(store: Store) -> None:
+def test_a_long_session_is_read_completely(store: Store) -> None:
     for number in range(300):
         store.write([stretch(b"%d" % number)])
     assert [line for _, line in lines(store)] == [b"%d" % number for number in range(300)]
 
 
-def test_what_is_written_while_reading_does_not_disturb_it(store: Store) -> None:
+def test_reading_continues_while_entries_are_appended(store: Store) -> None:
     store.write([stretch(b"1", b"2")])
     reading = store.read("s1")
     assert next(reading).line == b"1"
@@ -119,14 +119,14 @@ def test_what_is_written_while_reading_does_not_disturb_it(store: Store) -> None
     assert next(reading).line == b"2"
 
 
-def test_unknown_sessions_are_named(store: Store) -> None:
+def test_an_unknown_session_raises_session_not_found(store: Store) -> None:
     for ask in (store.session, store.find, lambda id_: list(store.read(id_))):
         with pytest.raises(SessionNotFound, match="'nobody'") as caught:
             ask("nobody")
         assert caught.value.session_id == "nobody"
 
 
-def test_a_session_is_made_by_whatever_names_it_first(store: Store) -> None:
+def test_the_first_change_creates_the_session(store: Store) -> None:
     store.write([stretch(b"1", session="a")])
     store.write([opened("b")])
     store.write([Titled(session_id="c", at_us=NOW, source=TitleSource.USER, title="t")])
@@ -135,7 +135,7 @@ def test_a_session_is_made_by_whatever_names_it_first(store: Store) -> None:
         assert (session.created_us, session.agent_session_id) == (NOW, name)
 
 
-def test_opening_tells_what_is_known_and_leaves_the_rest(store: Store) -> None:
+def test_opened_sets_only_the_given_fields(store: Store) -> None:
     agent = AgentIdentity(name="Fake", version="1", command=("fake", "acp", "é\n"))
     store.write(
         [opened("s1", agent_session_id="a1", agent=agent, cwd="/p", directories=("/q", "/r"))]
@@ -150,7 +150,7 @@ def test_opening_tells_what_is_known_and_leaves_the_rest(store: Store) -> None:
     assert store.session("s1").directories == ()
 
 
-def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
+def test_only_activity_moves_the_time_forward(store: Store) -> None:
     store.write([stretch(b"1", kind=Kind.PROMPT, at_us=NOW + 5)])
     store.write([stretch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
     store.write([stretch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
@@ -161,14 +161,14 @@ def test_only_activity_moves_the_time_and_never_back(store: Store) -> None:
     assert store.session("s1").updated_us == NOW + 8
 
 
-def test_turns_and_messages_are_added_up(store: Store) -> None:
+def test_counted_adds_turns_and_messages(store: Store) -> None:
     store.write([Counted(session_id="s1", at_us=NOW, turns=1, messages=2)])
     store.write([Counted(session_id="s1", at_us=NOW, messages=3)])
     session = store.session("s1")
     assert (session.turns, session.messages, session.updated_us) == (1, 5, NOW)
 
 
-def test_titles_are_ranked(store: Store) -> None:
+def test_titles_are_ranked_by_source(store: Store) -> None:
     def write(source: TitleSource, title: str | None) -> tuple[str | None, str | None]:
         store.write([titled(source, title)])
         session = store.session("s1")
@@ -184,7 +184,7 @@ def test_titles_are_ranked(store: Store) -> None:
     assert write(TitleSource.PROMPT, None) == (None, None)
 
 
-def test_a_title_that_is_outranked_is_still_known(store: Store) -> None:
+def test_outranked_titles_are_kept(store: Store) -> None:
     store.write([opened("s1")])
     assert store.titles("s1") == {}
     store.write([titled(TitleSource.USER, "mine"), titled(TitleSource.PROMPT, "words")])
@@ -193,7 +193,7 @@ def test_a_title_that_is_outranked_is_still_known(store: Store) -> None:
         store.titles("nobody")
 
 
-def test_a_session_is_extended_only_from_where_it_ends(store: Store) -> None:
+def test_extend_requires_the_expected_last_seq(store: Store) -> None:
     assert store.extend("s1", 0, iter([opened("s1", cwd="/p"), stretch(b"1", b"2")]))
     assert not store.extend("s1", 0, iter([stretch(b"x")]))
     assert not store.extend("nobody", 1, iter([stretch(b"x", session="nobody")]))
@@ -206,7 +206,7 @@ def test_a_session_is_extended_only_from_where_it_ends(store: Store) -> None:
         store.session("nobody")
 
 
-def test_an_extension_that_cannot_be_drawn_to_its_end_changes_nothing(store: Store) -> None:
+def test_extend_applies_nothing_if_the_iterable_raises(store: Store) -> None:
     def broken() -> Iterator[EntryBatch]:
         yield stretch(b"2")
         yield stretch(b"x", session="s2")
@@ -221,7 +221,7 @@ def test_an_extension_that_cannot_be_drawn_to_its_end_changes_nothing(store: Sto
     assert lines(store) == [(1, b"1"), (2, b"2")]
 
 
-def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
+def test_a_deleted_session_is_kept_but_not_listed(store: Store) -> None:
     store.write([opened("s1", cwd="/p"), stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
     store.write([Deleted(session_id="nobody", at_us=NOW)])
     assert store.sessions(Page()) == []
@@ -232,7 +232,7 @@ def test_a_deleted_session_is_not_listed_but_kept(store: Store) -> None:
     assert ids(store.sessions(Page())) == ["s1"]
 
 
-def test_sessions_are_listed_the_last_used_first(store: Store) -> None:
+def test_sessions_are_listed_last_updated_first(store: Store) -> None:
     for name, at_us in (("a", 3), ("b", 9), ("c", 9), ("d", 1)):
         store.write([opened(name, cwd="/p")])
         store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
@@ -240,7 +240,7 @@ def test_sessions_are_listed_the_last_used_first(store: Store) -> None:
     assert ids(store.sessions(Page(limit=2))) == ["c", "b"]
 
 
-def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(store: Store) -> None:
+def test_paging_is_stable_under_concurrent_writes(store: Store) -> None:
     store.write([opened("new", cwd="/p", at_us=NOW - 1)])
     for number in range(10):
         name = f"s{number}"
@@ -255,14 +255,14 @@ def test_pages_go_on_where_the_last_one_ended_whatever_is_written_meanwhile(stor
     assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
 
 
-def test_strays_are_not_listed_unless_asked_for(store: Store) -> None:
+def test_unopened_sessions_are_listed_only_on_request(store: Store) -> None:
     store.write([stretch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
     assert ids(store.sessions(Page())) == ["s1"]
     assert sorted(ids(store.sessions(Page(with_unopened=True)))) == ["of a sub-agent", "s1"]
     assert store.session("of a sub-agent").is_unopened
 
 
-def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
+def test_sessions_are_filtered_by_folder_and_agent(store: Store) -> None:
     fake = AgentIdentity(name="Fake", command=("/opt/bin/fake", "acp"))
     other = AgentIdentity(command=("other",))
     store.write(
@@ -317,7 +317,7 @@ def test_agent_commands_match_the_whole_identity(store: Store) -> None:
     assert commands() == []
 
 
-def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
+def test_find_accepts_a_unique_prefix(store: Store) -> None:
     store.write([opened(name) for name in ("ses_abc", "ses_abd", "ses_ab", "x%y", "X")])
     assert store.find("ses_abc").id == "ses_abc"
     assert store.find("ses_ab").id == "ses_ab"
@@ -330,7 +330,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
             store.find(unknown)
 
 
-def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
+def test_a_fork_copies_the_entries_of_its_parent(store: Store) -> None:
     store.write(
         [
             opened("s1", agent=AgentIdentity(name="A", command=("a",)), cwd="/p"),
@@ -358,7 +358,7 @@ def test_a_fork_begins_with_its_parents_record(store: Store) -> None:
         store.write([Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)])
 
 
-def test_ids_are_known_whoever_gave_them(store: Store) -> None:
+def test_known_ids_include_client_and_agent_ids(store: Store) -> None:
     store.write([opened("s1", agent_session_id="a1"), opened("s2")])
     store.write([Deleted(session_id="s2", at_us=NOW)])
     assert store.known_ids(["a1", "s1", "s2", "x"]) == {"a1", "s1", "s2"}
@@ -373,7 +373,7 @@ def test_ids_are_known_whoever_gave_them(store: Store) -> None:
     }
 
 
-def test_one_holder_drives_a_session(store: Store) -> None:
+def test_a_session_has_one_lease_holder(store: Store) -> None:
     one, other = (LeaseHolder(token=token, pid=1, machine="here") for token in ("t1", "t2"))
     store.write([opened("s1"), opened("s2")])
     assert store.lease_holder("s1") is None
@@ -403,7 +403,7 @@ def test_one_holder_drives_a_session(store: Store) -> None:
         store.acquire_lease("nobody", one)
 
 
-def test_an_erased_session_is_gone(store: Store) -> None:
+def test_erase_removes_a_session_without_a_tombstone(store: Store) -> None:
     store.write([stretch(b"1"), stretch(b"2", session="s2")])
     store.acquire_lease("s1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
     store.erase("s1")
@@ -416,7 +416,7 @@ def test_an_erased_session_is_gone(store: Store) -> None:
     assert store.lease_holder("s1") is None
 
 
-def test_what_is_purged_is_in_nobodys_way(store: Store) -> None:
+def test_a_purged_session_does_not_make_a_prefix_ambiguous(store: Store) -> None:
     store.write(
         [opened("abc-1", cwd="/p"), opened("abc-2"), Deleted(session_id="abc-1", at_us=NOW)]
     )
@@ -429,7 +429,7 @@ def test_what_is_purged_is_in_nobodys_way(store: Store) -> None:
     assert store.find("abc-1").is_purged
 
 
-def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
+def test_purge_keeps_only_tombstones(store: Store) -> None:
     agent = AgentIdentity(name="A", command=("a",))
     for name, at_us in (("old", 1), ("new", 3)):
         store.write([opened(name, cwd="/p", agent=agent, agent_session_id="a")])
@@ -451,7 +451,7 @@ def test_what_was_deleted_long_ago_is_purged(store: Store) -> None:
 
 
 class AsTheModelDoes(RuleBasedStateMachine):
-    """Whatever is written, and however often it is reopened: SQLite does as the lists do."""
+    """SQLite behaves like plain lists, whatever is written and however often it is reopened."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What single checks of `rekindle doctor` find, and how they say it, without a process."""
+"""Single checks of `rekindle doctor`."""
 
 from pathlib import Path
 from typing import cast
@@ -10,7 +10,7 @@ from rekindle.store.sqlite.inspect import Inspection
 
 
 class Unsound:
-    """A store of which SQLite says this."""
+    """A store about which SQLite has these complaints."""
 
     def __init__(self, *complaints: str) -> None:
         self._complaints = list(complaints)
@@ -24,7 +24,7 @@ class Unsound:
     ("pages", "said"),
     [(1, "page 1"), (3, "page 1; page 2; page 3"), (10, "page 1; page 2; page 3; and 7 more")],
 )
-def test_of_many_complaints_the_first_are_named(pages: int, said: str) -> None:
+def test_only_the_first_complaints_are_shown(pages: int, said: str) -> None:
     lines = ["*** in database main ***", *(f"page {n}" for n in range(1, pages + 1))]
     store = cast("Inspection", Unsound("\n".join(lines)))
     (diagnosis,) = check_integrity(store, Path("/s.db"), lambda: None, full=False)

@@ -1,4 +1,4 @@
-"""Where a store lies, as `rekindle doctor` sees it: disks, file systems, sizes."""
+"""Checks of the place of a store: disks, file systems, sizes."""
 
 import shutil
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_a_full_disk_is_a_problem(
     assert bool(finding.remedy) == (level != "ok")
 
 
-def test_the_file_system_is_that_of_the_nearest_mount() -> None:
+def test_the_nearest_mount_decides_the_file_system() -> None:
     linux, macos = mounts_of_linux(MOUNTINFO), mounts_of_macos(MOUNT)
     assert file_system_of(Path("/home/me/My files/x"), linux) == "nfs4"
     assert file_system_of(Path("/home/me/other"), linux) == "btrfs"
@@ -55,5 +55,5 @@ def test_the_file_system_is_that_of_the_nearest_mount() -> None:
 @pytest.mark.parametrize(
     ("amount", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
 )
-def test_sizes_are_told_in_one_unit(amount: float, words: str) -> None:
+def test_sizes_are_formatted_with_one_unit(amount: float, words: str) -> None:
     assert size(amount) == words

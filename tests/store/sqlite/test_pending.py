@@ -1,4 +1,4 @@
-"""What waits to be recorded is recorded once, wherever its file was cut and whoever was killed."""
+"""Pending changes are applied once, wherever the file is cut and whichever process is killed."""
 
 import os
 import shutil
@@ -62,10 +62,10 @@ def lines(store: Store, session: str = "s") -> list[bytes]:
         return []
 
 
-# -- what every store does --------------------------------------------------------------
+# -- the contract ------------------------------------------------------------------------
 
 
-def test_what_has_waited_is_taken_once(store: Store) -> None:
+def test_pending_changes_are_applied_once(store: Store) -> None:
     store.write([said(b"before")])
     assert store.apply_pending("t", [said(b"1"), said(b"2", b"3")]) == []
     assert store.apply_pending("t", [said(b"1"), said(b"2", b"3")]) == []
@@ -78,7 +78,7 @@ def test_what_has_waited_is_taken_once(store: Store) -> None:
     assert lines(store)[-1] == b"5"
 
 
-def test_what_can_never_be_taken_keeps_nothing_from_it(store: Store) -> None:
+def test_an_invalid_change_does_not_stop_the_others(store: Store) -> None:
     fork = Forked(session_id="f", at_us=NOW, parent_id="nobody", until_seq=1)
     for _ in range(2):
         wrong = store.apply_pending("t", [said(b"1"), fork, said(b"2")])
@@ -86,7 +86,7 @@ def test_what_can_never_be_taken_keeps_nothing_from_it(store: Store) -> None:
     assert lines(store) == [b"1", b"2"]
 
 
-def test_what_cannot_be_drawn_to_its_end_is_not_taken(store: Store) -> None:
+def test_no_pending_change_is_applied_if_the_iterable_raises(store: Store) -> None:
     def failing() -> Iterator[Change]:
         yield said(b"1")
         raise StoreUnavailable("no")
@@ -98,7 +98,7 @@ def test_what_cannot_be_drawn_to_its_end_is_not_taken(store: Store) -> None:
     assert lines(store) == [b"1", b"2"]
 
 
-def test_what_was_said_before_a_session_was_purged_stays_away(store: Store) -> None:
+def test_pending_changes_older_than_a_purge_are_skipped(store: Store) -> None:
     for name in ("purged", "deleted"):
         store.write([Opened(session_id=name, at_us=1, cwd="/p"), said(b"0", session=name)])
         store.write([Deleted(session_id=name, at_us=10)])
@@ -155,7 +155,7 @@ def shared() -> Iterator[Path]:
 
 
 @given(st.lists(st.lists(CHANGES, max_size=3), max_size=4))
-def test_whatever_waits_is_read_as_it_was(shared: Path, batches: list[list[Change]]) -> None:
+def test_a_pending_file_round_trips_all_changes(shared: Path, batches: list[list[Change]]) -> None:
     waiting = PendingFile(shared)
     for batch in batches:
         assert waiting.add(batch) == []
@@ -167,14 +167,14 @@ def test_whatever_waits_is_read_as_it_was(shared: Path, batches: list[list[Chang
 
 
 def whole(count: int) -> tuple[list[Change], list[bytes]]:
-    """Return changes, and the file's content after each of them."""
+    """Return changes, and the contents of the file after each."""
     changes: list[Change] = [said(b"%d" % n * (n * 7 % 40 + 1)) for n in range(count)]
     records = [module._encode_record(change) for change in changes]  # noqa: SLF001
     return changes, [MAGIC + b"".join(records[:n]) for n in range(count + 1)]
 
 
 @given(st.data())
-def test_any_cut_leaves_what_is_whole(shared: Path, data: st.DataObject) -> None:
+def test_a_truncated_file_keeps_its_complete_changes(shared: Path, data: st.DataObject) -> None:
     changes, contents = whole(8)
     cut = data.draw(st.integers(0, len(contents[-1])))
     file = shared.with_name("s.db.pending-cut")
@@ -192,9 +192,7 @@ def test_any_cut_leaves_what_is_whole(shared: Path, data: st.DataObject) -> None
 
 
 @given(st.integers(0, 400), st.integers(0, 7))
-def test_a_flipped_bit_does_no_more_than_take_a_change_away(
-    shared: Path, at: int, bit: int
-) -> None:
+def test_a_flipped_bit_loses_at_most_one_change(shared: Path, at: int, bit: int) -> None:
     changes, contents = whole(8)
     content = bytearray(contents[-1])
     content[at % len(content)] ^= 1 << bit
@@ -218,7 +216,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store" / "s.db"
 
 
-def test_a_file_is_private_and_says_whether_its_owner_lives(path: Path) -> None:
+def test_a_pending_file_is_private_and_shows_its_owner(path: Path) -> None:
     umask = os.umask(0)
     try:
         waiting = PendingFile(path)
@@ -243,7 +241,7 @@ def test_a_file_is_private_and_says_whether_its_owner_lives(path: Path) -> None:
     assert pending_infos(path) == []
 
 
-def test_a_file_of_a_newer_rekindle_is_left_alone(path: Path) -> None:
+def test_a_pending_file_of_a_newer_rekindle_is_left_alone(path: Path) -> None:
     with SqliteStore(path):
         for name, content in (
             ("mark", b"rekindle pending 2\nsomething"),
@@ -260,7 +258,7 @@ def test_a_file_of_a_newer_rekindle_is_left_alone(path: Path) -> None:
     assert all("Rekindle" in it.problem for it in found)
 
 
-def test_no_store_is_opened_that_cannot_take_in_what_was_said_before(path: Path) -> None:
+def test_a_store_does_not_open_if_pending_changes_cannot_be_applied(path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([said(b"1")])
     waiting = PendingFile(path)
@@ -275,14 +273,14 @@ def test_no_store_is_opened_that_cannot_take_in_what_was_said_before(path: Path)
         assert lines(store) == [b"1", b"2"]
 
 
-def test_a_file_that_is_taken_for_a_dead_ones_before_it_is_locked_is_made_again(
+def test_a_pending_file_removed_before_its_lock_is_created_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed: list[Path] = []
     acquire = FileLock.acquire
 
     def late(lock: FileLock, patience: float) -> bool:
-        # Whoever looks just before the lock is had removes the file.
+        # A process that looks just before the lock is acquired removes the file.
         if not removed:
             removed.extend(pending_files(path))
             removed[0].unlink()
@@ -297,7 +295,7 @@ def test_a_file_that_is_taken_for_a_dead_ones_before_it_is_locked_is_made_again(
     waiting.remove()
 
 
-def test_a_write_that_fails_halfway_leaves_what_was_there(
+def test_a_failed_write_keeps_the_earlier_changes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = PendingFile(path)
@@ -318,7 +316,7 @@ def test_a_write_that_fails_halfway_leaves_what_was_there(
     waiting.remove()
 
 
-def test_damage_takes_nothing_of_what_is_known_to_be_taken(path: Path) -> None:
+def test_recovery_keeps_the_count_of_applied_changes(path: Path) -> None:
     from rekindle.store.sqlite.quarantine import recover  # noqa: PLC0415
     from rekindle.transcript.titles import title_from_prompt  # noqa: PLC0415
 
@@ -339,7 +337,7 @@ def test_damage_takes_nothing_of_what_is_known_to_be_taken(path: Path) -> None:
 
 
 class Killed(BaseException):
-    """Somebody is killed: nothing that follows is done, but the kernel lets go of locks."""
+    """A process is killed: it does nothing more, and the kernel releases its locks."""
 
 
 MOMENTS = st.sampled_from(
@@ -348,7 +346,7 @@ MOMENTS = st.sampled_from(
 
 
 class Dying:
-    """A store, to one who is killed at some moment."""
+    """A store used by a process that is killed at some moment."""
 
     def __init__(self, store: Store, moment: str) -> None:
         self._store = store
@@ -376,7 +374,7 @@ def killed(_: Path) -> None:
 
 
 class AnyKills(RuleBasedStateMachine):
-    """Owners that hold back, catch up and are killed, and others that take in and are killed."""
+    """Owners that buffer and catch up, others that apply, and kills at any moment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -466,7 +464,7 @@ AnyKills.TestCase.settings = settings(max_examples=40, stateful_step_count=20, d
 TestAnyKills = AnyKills.TestCase
 
 
-def test_the_oldest_file_is_taken_in_first(path: Path) -> None:
+def test_the_oldest_pending_file_is_applied_first(path: Path) -> None:
     for number in (2, 1, 3):
         waiting = PendingFile(path)
         waiting.add([said(b"%d" % number)])

@@ -1,4 +1,4 @@
-"""Power that fails: what was synced is there, in order, and the store is sound."""
+"""Power loss: synced changes are there, in order, and the store is intact."""
 
 import random
 import tempfile
@@ -22,11 +22,11 @@ WRITES = st.lists(
     min_size=1,
     max_size=12,
 )
-"""How many lines, how long each is, whether it is to stay, and whether it is imported."""
+"""The number of lines, their length, whether they are synced, and whether they are imported."""
 
 
 class Failure:
-    """What the disk has, and what was promised, at the moment when power fails."""
+    """The contents of the disk, and the synced entries, at the moment of a power loss."""
 
     def __init__(self) -> None:
         self.files: dict[str, File] = {}
@@ -34,7 +34,7 @@ class Failure:
 
 
 def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, int]:
-    """Write, and return how it is at a moment, and how many moments there are."""
+    """Write; return the state at one moment, and the number of moments."""
     failure, written, promised = Failure(), 0, 0
 
     def look(at: int) -> None:
@@ -42,7 +42,7 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
             failure.files, failure.promised = disk.snapshot(), promised
 
     with losing_disk() as disk, pytest.MonkeyPatch.context() as patch:
-        # Checkpoints are what is hardest, so there should be some.
+        # Checkpoints are the hardest part, so there should be some.
         patch.setattr(connection, "_PAGES_PER_CHECKPOINT", 8)
         disk.before_each = look
         with SqliteStore(path) as store:
@@ -81,9 +81,7 @@ def numbers_in(path: Path) -> list[int]:
 
 @settings(max_examples=some(150), deadline=None)
 @given(writes=WRITES, part=st.floats(0, 1), seed=st.integers(0, 10**6))
-def test_what_was_synced_outlives_a_loss_of_power(
-    writes: list[Write], part: float, seed: int
-) -> None:
+def test_synced_changes_survive_a_power_loss(writes: list[Write], part: float, seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         (first := Path(name) / "first").mkdir()
         (second := Path(name) / "second").mkdir()
@@ -98,8 +96,8 @@ def test_what_was_synced_outlives_a_loss_of_power(
             assert store.complaints(full=True) + store.unreadable_entries() == []
 
 
-def test_the_disk_loses_what_was_not_synced(tmp_path: Path) -> None:
-    """What the property relies on: without a sync, all that was written can be gone."""
+def test_the_simulated_disk_loses_unsynced_writes(tmp_path: Path) -> None:
+    """Check the test itself: without a sync, everything can be lost."""
     with losing_disk() as disk:
         db = apsw.Connection(str(tmp_path / "x.db"))
         db.execute("pragma synchronous = off; create table t (x); insert into t values (1)")

@@ -1,4 +1,4 @@
-"""A damaged store is set aside as it is; what is no damaged store of ours is left alone."""
+"""A damaged store is quarantined unchanged. Any other file is left alone."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def damaged(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
+def test_quarantine_keeps_the_files_and_overwrites_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quarantine.time, "strftime", lambda *_: "20260102T030405Z")
@@ -63,7 +63,7 @@ def test_it_is_set_aside_as_it_is_and_nothing_is_ever_overwritten(
     assert len(reports(path)) == 3
 
 
-def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
+def test_intact_stores_and_other_files_are_not_quarantined(tmp_path: Path) -> None:
     letter, theirs, ours = tmp_path / "letter", tmp_path / "theirs.db", tmp_path / "s.db"
     letter.write_bytes(b"Dear all, " * 1000)
     with closing(apsw.Connection(str(theirs))) as db:
@@ -79,7 +79,7 @@ def test_what_is_sound_or_was_never_ours_is_not_touched(tmp_path: Path) -> None:
     assert not [it.name for it in tmp_path.iterdir() if ".damaged-" in it.name]
 
 
-def test_a_newer_store_and_one_that_is_busy_are_not_touched(tmp_path: Path) -> None:
+def test_newer_and_busy_stores_are_not_quarantined(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(3))
@@ -97,7 +97,7 @@ def test_a_newer_store_and_one_that_is_busy_are_not_touched(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-def test_who_is_killed_while_saving_leaves_it_to_the_next(
+def test_the_next_process_finishes_a_killed_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
@@ -121,7 +121,7 @@ def test_who_is_killed_while_saving_leaves_it_to_the_next(
     assert not [it.name for it in tmp_path.iterdir() if "salvaged" in it.name]
 
 
-def test_what_was_saved_is_known_whenever_one_is_killed(
+def test_the_report_survives_a_kill_at_any_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
@@ -134,15 +134,15 @@ def test_what_was_saved_is_known_whenever_one_is_killed(
     monkeypatch.setattr(quarantine, "_write", see)
     report = recover(path, title_from_prompt)
     assert report
-    # Killed before the new store was renamed; only its name makes it one.
+    # Killed before the new store was renamed.
     path.rename(recovered_path(path))
     with pytest.raises(StoreDamaged, match="is not saved yet"):
         open_store(path)
     assert recover(path, title_from_prompt) == report
-    # Killed thereafter.
+    # Killed after that.
     assert reports(path) == [report]
     assert not recovered_path(path).exists()
-    # And when one failed to rename it, it is not done.
+    # If the rename failed, the recovery is not complete.
     path.rename(tmp_path / "away")
     path.mkdir()
     with pytest.raises(OSError, match="directory"):
@@ -152,7 +152,7 @@ def test_what_was_saved_is_known_whenever_one_is_killed(
     assert recover(path, title_from_prompt) == report
 
 
-def test_what_waits_is_what_was_set_aside_last_whatever_the_clock_says(
+def test_the_last_quarantined_store_is_found_despite_clock_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for stamp in ("20260102T030405Z", "20250102T030405Z"):
@@ -165,11 +165,11 @@ def test_what_waits_is_what_was_set_aside_last_whatever_the_clock_says(
     assert awaiting_recovery(path) == tmp_path / "s.db.damaged-20250102T030405Z"
 
 
-def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None:
+def test_an_open_store_leaves_its_wal_for_the_recovery(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
-        # As one does that is killed before it has renamed the log as well.
+        # As a process that is killed before it has renamed the WAL.
         quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
             store.write([chunks("ses_1", 1, 1)], sync=True)
@@ -178,7 +178,7 @@ def test_who_has_it_open_leaves_the_log_to_whoever_saves(tmp_path: Path) -> None
     assert (report.sessions_saved, report.entries_saved) == (3, 15)
 
 
-def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
+def test_a_store_recovered_meanwhile_is_not_quarantined_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = damaged(tmp_path)
@@ -195,7 +195,7 @@ def test_who_was_sure_of_the_damage_does_not_set_aside_what_another_has_saved(
     assert len(reports(path)) == 1
 
 
-def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
+def test_one_process_recovers_and_the_others_wait(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     has_begun, may_go_on = Event(), Event()
     came: list[RecoveryReport | None] = []
@@ -218,9 +218,7 @@ def test_one_saves_and_the_others_wait_for_it(tmp_path: Path) -> None:
     assert len(reports(path)) == 1
 
 
-def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checking_for_damage_holds_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = damaged(tmp_path)
     is_looking, may_go_on = Event(), Event()
     came: list[RecoveryReport | None] = []
@@ -235,7 +233,7 @@ def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
     assert is_looking.wait(PATIENCE)
     with closing(FileLock(lock_path(path))) as lock:
         assert lock.acquire(0)
-        # Another has seen it sooner.
+        # Another process was faster.
         moved = quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
         other = quarantine._recover(path, moved, title_from_prompt, print)  # noqa: SLF001
         may_go_on.set()
@@ -243,7 +241,7 @@ def test_nobody_waits_while_it_is_looked_whether_there_is_damage(
     assert came == [other] == reports(path)
 
 
-def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
+def test_a_recovery_without_a_report_is_named(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     report = recover(path, title_from_prompt)
     assert report
@@ -255,7 +253,7 @@ def test_what_is_not_known_to_be_saved_is_said_to_be(tmp_path: Path) -> None:
     assert known.text.endswith("; what was saved of it is not known")
 
 
-def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_needs_enough_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = damaged(tmp_path)
     usage = shutil.disk_usage(tmp_path)
     with monkeypatch.context() as patch:
@@ -268,7 +266,7 @@ def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.Monke
     assert recover(path, title_from_prompt)
 
 
-def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> None:
+def test_an_open_store_stops_writing_after_quarantine(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         fill(store, range(3))
@@ -286,7 +284,7 @@ def test_one_that_has_it_open_does_not_go_on_writing_to_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("with_log", [True, False])
-def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: bool) -> None:
+def test_an_emptied_store_is_damaged(tmp_path: Path, *, with_log: bool) -> None:
     path, log = tmp_path / "s.db", tmp_path / "s.db-wal"
     with SqliteStore(path) as store:
         fill(store, range(3))
@@ -305,12 +303,12 @@ def test_a_store_that_was_emptied_is_no_new_one(tmp_path: Path, *, with_log: boo
     open_store(path).close()
 
 
-def test_a_store_that_is_being_made_or_was_removed_was_not_emptied(tmp_path: Path) -> None:
+def test_a_new_or_removed_store_was_not_emptied(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     path.touch()
     lock_path(path).touch()
     for _ in range(2):
-        # As one leaves it who is killed, and one who makes it now.
+        # As a killed process leaves it, and as a creating process has it.
         SqliteStore(path).close()
         path.unlink()
     SqliteStore(path).close()
@@ -321,7 +319,7 @@ def test_a_store_that_is_being_made_or_was_removed_was_not_emptied(tmp_path: Pat
         assert store.sessions(ALL) == []
 
 
-def test_a_note_leaves_the_mark_as_it_is(tmp_path: Path) -> None:
+def test_writing_the_note_keeps_the_mark(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     assert recover(path, title_from_prompt)
     os.truncate(path, 0)
@@ -329,7 +327,7 @@ def test_a_note_leaves_the_mark_as_it_is(tmp_path: Path) -> None:
     assert len(reports(path)) == 2
 
 
-def test_what_was_copied_into_an_open_store_is_damage_and_saved_when_it_shows(
+def test_a_file_copied_over_an_open_store_is_recovered(
     tmp_path: Path,
 ) -> None:
     path, backup = tmp_path / "s.db", tmp_path / "backup"
@@ -339,7 +337,7 @@ def test_what_was_copied_into_an_open_store_is_damage_and_saved_when_it_shows(
     with SqliteStore(path) as store:
         fill(store, range(20, 50))
         store._truncate_wal()  # noqa: SLF001
-        # As `cp` does: the file is the same, and has other pages.
+        # As `cp` does: the same file with other pages.
         path.write_bytes(backup.read_bytes())
         store.write([chunks("ses_new", n, 3) for n in range(30)], sync=True)
     assert is_damaged(path)

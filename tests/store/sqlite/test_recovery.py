@@ -1,4 +1,4 @@
-"""A store is damaged in every way that we can think of, and what can be read of it is saved."""
+"""Recovery from every kind of damage that we can think of."""
 
 import shutil
 from pathlib import Path
@@ -62,7 +62,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return described(path)
 
 
-def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> None:
+def test_recovery_of_an_intact_store_keeps_everything(original: Original, tmp_path: Path) -> None:
     path = lay_down(original.files, tmp_path / "x")
     with SqliteStore(path) as store:
         before = [store.session(id_) for id_ in original.ids.values()]
@@ -74,7 +74,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
     with SqliteStore(path) as store:
         assert [store.session(id_) for id_ in original.ids.values()] == before
         assert store.titles("ses_2") == titles
-        # Whoever had it last is still known, and no key is given twice.
+        # The last lease holder is still known, and no key is reused.
         other = LeaseHolder(token="u", pid=2, machine="h")  # noqa: S106
         assert store.acquire_lease("ses_1", other).was_held_by_another
         store.write([opened("new")])
@@ -84,7 +84,7 @@ def test_of_a_sound_store_all_is_kept(original: Original, tmp_path: Path) -> Non
 
 @settings(deadline=None, max_examples=some(150))
 @given(st.integers(0, 2**32))
-def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
+def test_rows_on_intact_pages_are_recovered_and_none_invented(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     chance = chance_of(seed)
@@ -103,7 +103,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
             assert saved[about] == original.entries[about]
     wrong = [it for it in saved if saved[it] != original.entries.get(it)]
     if harm is flip:
-        # SQLite has no checksums: what is flipped inside a text cannot be told from the text.
+        # SQLite has no checksums: a flipped bit inside a text cannot be detected.
         assert len(wrong) <= sum(bool(on & hit) for on in original.pages.values())
     else:
         assert wrong == []
@@ -113,7 +113,7 @@ def test_what_lies_on_other_pages_is_saved_and_nothing_is_invented(
 
 @settings(deadline=None, max_examples=some(40))
 @given(st.integers(0, 2**32))
-def test_trees_whose_pages_were_swapped_keep_all(
+def test_swapped_interior_pages_lose_nothing(
     original: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     chance = chance_of(seed)
@@ -132,7 +132,7 @@ def test_trees_whose_pages_were_swapped_keep_all(
 
 @settings(deadline=None, max_examples=some(40))
 @given(st.integers(1, 200 * PAGE))
-def test_what_stands_before_a_cut_is_saved(
+def test_rows_before_a_truncation_are_recovered(
     original: Original, tmp_path_factory: pytest.TempPathFactory, size: int
 ) -> None:
     size = min(size, len(original.files[""]) - 1)
@@ -147,9 +147,7 @@ def test_what_stands_before_a_cut_is_saved(
         assert about in saved or not all(number in whole for number in on)
 
 
-def test_each_leaf_that_is_lost_takes_only_its_own_entries_along(
-    original: Original, tmp_path: Path
-) -> None:
+def test_a_lost_leaf_loses_only_its_own_entries(original: Original, tmp_path: Path) -> None:
     for number in original.leaves:
         file = bytearray(original.files[""])
         zero(file, (number - 1) * PAGE, chance_of(0))
@@ -161,16 +159,16 @@ def test_each_leaf_that_is_lost_takes_only_its_own_entries_along(
         assert set(saved) >= expected
         assert report.entries_saved + report.entries_lost <= len(original.entries)
         assert report.sessions_lost == 0
-        # The last entries of the last session leave no trace, if they were alone on their page.
+        # The last entries of the last session leave no trace if they had a page of their own.
         assert report.entries_lost or number == original.leaves[-1]
 
 
-# -- the log ----------------------------------------------------------------------------------
+# -- the WAL ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    """Have a store of which a part is still in the log, as one leaves it who is killed."""
+    """Return a store with a part still in its WAL, as a killed process leaves it."""
     folder = tmp_path_factory.mktemp("logged")
     path, copy = folder / "s.db", folder / "copy.db"
     with SqliteStore(path) as store:
@@ -185,7 +183,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(files, whole.entries, whole.ids, {}, [], [])
 
 
-def test_what_is_in_the_log_is_saved(logged: Original, tmp_path: Path) -> None:
+def test_rows_in_the_wal_are_recovered(logged: Original, tmp_path: Path) -> None:
     path = lay_down(logged.files, tmp_path / "x")
     report = recover(path, title_from_prompt, is_certain=True)
     assert report
@@ -197,7 +195,7 @@ def test_what_is_in_the_log_is_saved(logged: Original, tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
-def test_a_torn_log_loses_what_was_torn_and_invents_nothing(
+def test_a_torn_wal_loses_only_the_torn_part(
     logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     log, chance = bytearray(logged.files["-wal"]), chance_of(seed)
@@ -215,9 +213,7 @@ def test_a_torn_log_loses_what_was_torn_and_invents_nothing(
     assert {about for about in logged.entries if about[0] in before} <= set(saved)
 
 
-def test_a_damaged_frame_of_the_log_does_not_take_along_what_follows(
-    logged: Original, tmp_path: Path
-) -> None:
+def test_frames_after_a_damaged_one_are_recovered(logged: Original, tmp_path: Path) -> None:
     log = bytearray(logged.files["-wal"])
     log[32 + 24 + 100] ^= 1
     path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path / "x")
@@ -226,10 +222,10 @@ def test_a_damaged_frame_of_the_log_does_not_take_along_what_follows(
     assert len(check_result(path, logged, report)) > len(logged.entries) - 20
 
 
-# -- numbers that are wrong -------------------------------------------------------------------
+# -- wrong rowids -----------------------------------------------------------------------------
 
 
-def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) -> None:
+def test_a_row_with_a_wrong_rowid_joins_no_other_session(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         store.write([opened("one"), opened("two"), chunks("two", 1, 2)])
@@ -249,9 +245,9 @@ def test_a_row_whose_number_is_wrong_goes_to_no_other_session(tmp_path: Path) ->
         ]
 
 
-def test_an_id_is_the_one_on_which_the_indexes_agree(original: Original, tmp_path: Path) -> None:
+def test_an_id_is_taken_from_agreeing_indexes(original: Original, tmp_path: Path) -> None:
     path = lay_down(original.files, tmp_path / "x")
-    # In rows of `session` it stands beside the id that the agent has for it.
+    # Rows of `session` have the agent's id after it.
     file = path.read_bytes()
     assert file.count(b"ses_7ses_7") == 1
     path.write_bytes(file.replace(b"ses_7ses_7", b"wes_7ses_7"))
@@ -261,18 +257,18 @@ def test_an_id_is_the_one_on_which_the_indexes_agree(original: Original, tmp_pat
 
 
 def varint(number: int) -> bytes:
-    """Write a number as SQLite does."""
+    """Return a number as SQLite encodes it."""
     parts = [number & 0x7F]
     while number := number >> 7:
         parts.append(number & 0x7F | 0x80)
     return bytes(reversed(parts))
 
 
-# -- what becomes of sessions -----------------------------------------------------------------
+# -- sessions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("indexes", [(), ("session_by_time", "session_by_cwd")])
-def test_sessions_are_made_for_entries_that_lost_theirs(
+def test_orphaned_entries_get_a_new_session(
     original: Original, tmp_path: Path, indexes: tuple[str, ...]
 ) -> None:
     path = lay_down(original.files, tmp_path / "x")
@@ -290,16 +286,14 @@ def test_sessions_are_made_for_entries_that_lost_theirs(
         session = store.find("salvaged-8" if indexes else "ses_7")
         assert (session.cwd, session.title) == ("/" if indexes else "/p/2", "Hello 7")
         assert session.turns == 1
-    # Of the one that was purged nothing was left but that it was.
+    # Only the tombstone of the purged session is left.
     assert report.sessions_lost == (0 if indexes else 1)
 
 
-def test_a_session_without_entries_says_that_they_are_lost(
-    original: Original, tmp_path: Path
-) -> None:
+def test_a_session_that_lost_all_entries_has_a_gap(original: Original, tmp_path: Path) -> None:
     path = lay_down(original.files, tmp_path / "x")
     with SqliteStore(path) as store:
-        # As the runner does with each prompt and each message.
+        # As the recorder does with each prompt and each message.
         store._query("update session set turns = 1, messages = 2")  # noqa: SLF001
     overwrite(path, "stretch")
     overwrite(path, "stretch_by_turn")
@@ -311,7 +305,7 @@ def test_a_session_without_entries_says_that_they_are_lost(
     assert (gap.kind, gap.line) == (Kind.GAP, b'{"lostEntries":2,"isDamage":true}')
 
 
-def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
+def test_only_the_invalid_line_of_a_row_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         store.write([opened("s"), chunks("s", 0, 5)])
@@ -330,7 +324,7 @@ def test_a_line_that_makes_no_sense_is_lost_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
-def test_a_row_that_lies_where_others_do_is_lost(tmp_path: Path, shift: int) -> None:
+def test_an_overlapping_row_is_lost(tmp_path: Path, shift: int) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         store.write([opened("s"), *(chunks("s", n, 3) for n in range(5))])

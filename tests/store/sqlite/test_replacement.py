@@ -1,4 +1,4 @@
-"""A commit in the moment in which a damaged store is set aside is neither lost nor there twice."""
+"""A commit during a quarantine is neither lost nor duplicated."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -33,7 +33,7 @@ def quarantined(path: Path, lock: FileLock) -> None:
 
 
 def at_look(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
-    """Do something when the store looks for the n-th time whether it is still there."""
+    """Call `act` at the n-th check whether the store's file was replaced."""
     check, looks = store._identity.check, iter(range(1, 9))  # noqa: SLF001
 
     def look() -> None:
@@ -48,15 +48,15 @@ def at_look(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
 
 
 WITHIN, AFTER = 3, 4
-"""Which look it is: amidst of the transaction, and after it."""
+"""The number of the check: inside the transaction, and after it."""
 
 
 @pytest.mark.parametrize("when", [WITHIN, AFTER])
 @pytest.mark.parametrize("claimed", [["ses_1", "ses_2"], []])
-def test_it_is_written_once(
+def test_an_uncertain_commit_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: int, claimed: list[str]
 ) -> None:
-    # SQLite's own lock is had by whoever commits, who may be stopped for long.
+    # A committing process holds SQLite's lock, and may be stopped for long.
     monkeypatch.setattr(quarantine, "_COMMIT_TIMEOUT_MS", 1)
     path = tmp_path / "s.db"
     with SqliteStore(path, hooks=HOOKS) as store, closing(FileLock(lock_path(path))) as lock:
@@ -81,7 +81,7 @@ def test_it_is_written_once(
             assert new.session("ses_1").turns == turns + 1
 
 
-def test_it_is_not_taken_along_from_a_store_that_was_removed(tmp_path: Path) -> None:
+def test_an_uncertain_commit_is_not_rescued_from_a_removed_store(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, hooks=HOOKS) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))
@@ -98,7 +98,7 @@ def test_it_is_not_taken_along_from_a_store_that_was_removed(tmp_path: Path) -> 
             assert new.session("ses_1").turns == turns
 
 
-def test_whoever_sets_it_aside_waits_for_a_commit(tmp_path: Path) -> None:
+def test_quarantine_waits_for_a_running_commit(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, hooks=HOOKS) as store, closing(FileLock(lock_path(path))) as lock:
         fill(store, range(3))

@@ -1,4 +1,4 @@
-"""The index: how it grows, and what is left of it in the file."""
+"""The search index: how it grows, and what it forgets."""
 
 import errno
 import subprocess
@@ -95,11 +95,11 @@ ENTRIES = st.one_of(
 
 @settings(max_examples=some(150), deadline=None)
 @given(st.lists(ENTRIES, max_size=25))
-def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None]) -> None:
+def test_incremental_indexing_equals_a_full_rebuild(steps: list[EntryBatch | None]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s.db"
         with SqliteStore(path) as store:
-            # In use, so that it is looked at also when nothing has moved its time.
+            # With a lease, so that it is checked even if its time has not changed.
             store.write([opened("a")])
             store.acquire_lease("a", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
             for step in steps:
@@ -114,7 +114,7 @@ def test_an_index_that_grew_is_as_one_made_at_once(steps: list[EntryBatch | None
         assert grown == everything(path)
 
 
-def test_only_what_is_new_is_written(store: SqliteStore, path: Path) -> None:
+def test_only_changed_documents_are_written(store: SqliteStore, path: Path) -> None:
     store.write([opened("a")])
     for number in range(50):
         store.write([asked("a", f"question {number}", NOW + number), answered("a", NOW + number)])
@@ -133,7 +133,7 @@ def test_only_what_is_new_is_written(store: SqliteStore, path: Path) -> None:
 
 
 class Writes:
-    """Counts the passages that are written."""
+    """Counts the documents that are written."""
 
     def __init__(self) -> None:
         self.passages = 0
@@ -142,7 +142,7 @@ class Writes:
         self.passages += table == "passage_0_content"
 
 
-def test_a_session_is_found_as_long_as_it_is_there(store: SqliteStore, path: Path) -> None:
+def test_a_session_is_found_until_it_is_removed(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     assert found(path, "word") == [("a", 1)]
     for _ in range(2):
@@ -155,9 +155,7 @@ def test_a_session_is_found_as_long_as_it_is_there(store: SqliteStore, path: Pat
     assert everything(path) == []
 
 
-def test_a_deleted_session_is_not_found_though_its_words_are_there_still(
-    store: SqliteStore, path: Path
-) -> None:
+def test_a_deleted_session_is_not_found(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     update(path)
     store.write([Deleted(session_id="a", at_us=NOW)])
@@ -165,7 +163,7 @@ def test_a_deleted_session_is_not_found_though_its_words_are_there_still(
         assert index.search(SearchRequest(terms=parse("word"))) == []
 
 
-def test_a_fork_is_found_too(store: SqliteStore, path: Path) -> None:
+def test_a_fork_is_indexed(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     update(path)
     store.write([Forked(session_id="f", at_us=NOW, parent_id="a", until_seq=1)])
@@ -174,7 +172,7 @@ def test_a_fork_is_found_too(store: SqliteStore, path: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60)), max_size=60), st.randoms())
-def test_of_what_is_purged_nothing_is_left_in_the_index(
+def test_purged_text_leaves_no_trace_in_the_index(
     said: list[tuple[str, int]], dice: Random
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -197,9 +195,7 @@ def test_of_what_is_purged_nothing_is_left_in_the_index(
         assert {session for session, _ in found(path, "other*")} >= {"b"}
 
 
-def test_a_session_that_is_purged_while_it_is_indexed_is_not_written(
-    store: SqliteStore, path: Path
-) -> None:
+def test_a_session_purged_during_indexing_is_not_written(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "hunter2")])
     with SqliteSearchIndex(path) as index, SqliteStore(path, create=False) as reader:
         steps = update_index(index, Interrupted(reader, store))  # type: ignore[arg-type]
@@ -222,7 +218,7 @@ class Interrupted:
         self._store.purge(session_id)
 
 
-def test_an_index_of_another_store_is_not_believed(tmp_path: Path, path: Path) -> None:
+def test_an_index_of_another_store_is_not_used(tmp_path: Path, path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([opened("a"), asked("a", "one"), asked("a", "two")])
     assert found(path, "two") == [("a", 2)]
@@ -237,13 +233,13 @@ def test_an_index_of_another_store_is_not_believed(tmp_path: Path, path: Path) -
 
 
 @pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_damaged_index_is_made_anew(store: SqliteStore, path: Path, garbage: bytes) -> None:
+def test_a_damaged_index_is_rebuilt(store: SqliteStore, path: Path, garbage: bytes) -> None:
     store.write([opened("a"), asked("a", "word")])
     (path.parent / "s.db.index").write_bytes(garbage)
     assert found(path, "word") == [("a", 1)]
 
 
-def test_an_index_of_another_version_is_made_anew(store: SqliteStore, path: Path) -> None:
+def test_an_index_of_another_version_is_rebuilt(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     update(path)
     with closing(apsw.Connection(f"{path}.index")) as db:
@@ -251,7 +247,7 @@ def test_an_index_of_another_version_is_made_anew(store: SqliteStore, path: Path
     assert found(path, "word") == [("a", 1)]
 
 
-def test_a_database_of_somebody_else_is_left_as_it_is(store: SqliteStore, path: Path) -> None:
+def test_a_foreign_database_is_left_untouched(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     theirs = path.parent / "s.db.index"
     with closing(apsw.Connection(str(theirs))) as db:
@@ -262,7 +258,7 @@ def test_a_database_of_somebody_else_is_left_as_it_is(store: SqliteStore, path: 
     assert theirs.read_bytes() == before
 
 
-def test_the_index_is_private(store: SqliteStore, path: Path) -> None:
+def test_the_index_file_is_private(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "word")])
     with SqliteSearchIndex(path):
         beside = list(path.parent.glob("s.db.index*"))
@@ -270,7 +266,7 @@ def test_the_index_is_private(store: SqliteStore, path: Path) -> None:
         assert {file.stat().st_mode & 0o777 for file in beside} == {0o600}
 
 
-def test_the_store_is_only_read(path: Path) -> None:
+def test_indexing_does_not_write_to_the_store(path: Path) -> None:
     with SqliteStore(path) as store:
         store.write([opened("a"), asked("a", "word")])
     before = path.read_bytes()
@@ -278,7 +274,7 @@ def test_the_store_is_only_read(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_long_session_is_written_in_several_steps(
+def test_a_long_session_is_indexed_in_several_transactions(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rekindle.transfer.indexer._CHARACTERS_PER_WRITE", 500)
@@ -288,7 +284,7 @@ def test_a_long_session_is_written_in_several_steps(
         next(steps)
         seq, turn = index.query("select seq, turn from progress")[0]
         assert 0 < seq == turn < 20
-        # Whoever comes next goes on where it was left.
+        # The next update continues where this one stopped.
     assert found(path, "word19") == [("a", 20)]
     assert len(everything(path)) == 20
 
@@ -321,7 +317,7 @@ with SqliteStore(path, create=False) as store, SqliteSearchIndex(path, timeout=2
 """
 
 
-def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path) -> None:
+def test_processes_can_record_and_index_concurrently(store: SqliteStore, path: Path) -> None:
     store.write([opened("a")])
     count = 200
     commands = [[WRITER, path, f"s{name}", str(count)] for name in range(3)]
@@ -341,7 +337,7 @@ def test_many_processes_record_and_index_at_once(store: SqliteStore, path: Path)
         index.query("insert into passage_0 (passage_0, rank) values ('integrity-check', 1)")
 
 
-def test_an_index_that_cannot_be_written_is_used_as_it_is(
+def test_a_read_only_index_can_be_searched(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.write([opened("a"), asked("a", "Hello")])
@@ -367,7 +363,7 @@ def test_an_index_that_cannot_be_written_is_used_as_it_is(
         SqliteSearchIndex(path)
 
 
-def test_an_index_is_made_once_however_many_open_it(tmp_path: Path) -> None:
+def test_concurrent_opens_create_one_index(tmp_path: Path) -> None:
     for number in range(30):
         path = tmp_path / f"{number}.db"
         with SqliteStore(path) as store:
@@ -388,7 +384,7 @@ def shards(path: Path) -> list[int]:
         return index.shards()
 
 
-def test_a_shard_that_is_full_is_followed_by_another(
+def test_a_full_shard_is_followed_by_another(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rekindle.store.sqlite.search_index._DOCUMENTS_PER_SHARD", 3)
@@ -398,16 +394,16 @@ def test_a_shard_that_is_full_is_followed_by_another(
         store.write([opened(name), asked(name, "Hello"), told(name, f"I am {name}")])
     everyone = [(name, 1) for name in names]
     assert found(path, "hello") == everyone
-    # Two passages each: a shard is full with the second session.
+    # Two documents each: a shard is full after the second session.
     assert shards(path) == [9, 7, 5, 3, 0]
-    # What is there already stays where it is, however much it grows.
+    # A known session stays in its shard, however much it grows.
     store.write([asked("s0", "Hello again", NOW + 1), told("s0", "and again")])
     assert ("s0", 2) in found(path, "again")
     assert shards(path) == [9, 7, 5, 3, 0]
     assert found(path, "hello", cwd="/p") == [("s0", 1), ("s0", 2), *everyone[1:]]
 
 
-def test_what_is_forgotten_takes_only_its_shard_along(
+def test_forgetting_a_session_drops_only_its_shard(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rekindle.store.sqlite.search_index._DOCUMENTS_PER_SHARD", 2)
@@ -425,7 +421,7 @@ def test_what_is_forgotten_takes_only_its_shard_along(
     assert left == {"s0", "s1", "s4", "s5"}
     assert found(path, "hello") == [(name, 1) for name in names if name != "s3"]
     assert shards(path) == [5, 3, 0]
-    # The last one may be gone as well; what is new then belongs to it.
+    # The last shard may be dropped too; new sessions then go into it.
     store.write([Deleted(session_id="s5", at_us=NOW)])
     store.purge("s5")
     store.write([opened("new"), asked("new", "Hello")])

@@ -1,4 +1,4 @@
-"""What is true of the SQLite store beyond the contract."""
+"""Properties of the SQLite store beyond the contract."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_files_and_folders_are_private_with_any_umask(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "s.db"
     umask = os.umask(0)
     try:
@@ -47,13 +47,13 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
     assert mode(path.parent) == mode(path.parent.parent) == 0o700
 
 
-def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     SqliteStore(tmp_path / "s.db").close()
     assert mode(tmp_path) == 0o755
 
 
-def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_newer_store_is_refused_and_left_untouched(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     SqliteStore(path).close()
     newer = len(MIGRATIONS) + 1
@@ -65,7 +65,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_store_that_a_newer_rekindle_upgrades_meanwhile_is_not_called_damaged(
+def test_an_upgrade_while_open_raises_store_too_new(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "s.db"
@@ -78,7 +78,7 @@ def test_a_store_that_a_newer_rekindle_upgrades_meanwhile_is_not_called_damaged(
             store.write([said(b"2")])
 
 
-def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_path: Path) -> None:
+def test_a_new_holder_survives_a_concurrent_liveness_probe(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     holder = LeaseHolder(token="ours", pid=1, machine="here")  # noqa: S106 - no password
     live = tmp_path / "s.db.live" / holder.token
@@ -101,7 +101,7 @@ def test_who_claims_a_session_while_somebody_looks_for_the_dead_is_alive(tmp_pat
         assert other.acquire_lease("s", another, takeover=False).holder == holder
 
 
-def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_every_older_schema_is_migrated(tmp_path: Path) -> None:
     for done in range(len(MIGRATIONS)):
         path = tmp_path / f"{done}.db"
         with closing(apsw.Connection(str(path))) as db:
@@ -114,13 +114,13 @@ def test_every_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
             assert [entry.line for entry in store.read("s")] == [b"1"]
 
 
-def test_a_store_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
+def test_opening_for_reading_creates_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="there is no store"):
         SqliteStore(tmp_path / "s.db", create=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_held_by_another_is_said_to_be(tmp_path: Path) -> None:
+def test_a_locked_store_is_named_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, timeout=0.05) as store:
         store.write([said(b"1")])
@@ -135,7 +135,7 @@ def test_a_store_held_by_another_is_said_to_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"garbage" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
+def test_a_damaged_store_raises_store_damaged(tmp_path: Path, garbage: bytes) -> None:
     path = tmp_path / "s.db"
     path.write_bytes(garbage)
     with pytest.raises(StoreUnavailable, match="is damaged"):
@@ -144,7 +144,7 @@ def test_a_damaged_store_is_said_to_be(tmp_path: Path, garbage: bytes) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
-def test_a_row_that_has_lost_lines_is_damage(tmp_path: Path) -> None:
+def test_a_row_with_missing_lines_is_damage(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "s.db") as store:
         store.write([said(b"1", b"2", b"3")])
         with closing(apsw.Connection(str(tmp_path / "s.db"))) as db:
@@ -153,7 +153,7 @@ def test_a_row_that_has_lost_lines_is_damage(tmp_path: Path) -> None:
             list(store.read("s"))
 
 
-def test_a_full_disk_is_said_to_be_and_nothing_half_is_written(tmp_path: Path) -> None:
+def test_a_full_disk_writes_nothing_partially(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount") or "mount"
@@ -185,7 +185,7 @@ with SqliteStore(path) as store:
 """
 
 
-def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_eight_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
     path, count = tmp_path / "s.db", 300
     writers = [
         subprocess.Popen(
@@ -203,7 +203,7 @@ def test_eight_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> No
             assert lines == [b"%d" % number for number in range(count)]
 
 
-def test_processes_that_write_to_one_session_keep_its_seqs_whole(tmp_path: Path) -> None:
+def test_concurrent_writers_of_one_session_leave_no_seq_gaps(tmp_path: Path) -> None:
     path, count = tmp_path / "s.db", 200
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, path, "s", str(count)]) for _ in range(3)
@@ -213,7 +213,7 @@ def test_processes_that_write_to_one_session_keep_its_seqs_whole(tmp_path: Path)
         assert [entry.seq for entry in store.read("s")] == list(range(1, 3 * count + 1))
 
 
-def test_two_that_write_to_one_session_in_turn_keep_its_seqs_whole(tmp_path: Path) -> None:
+def test_alternating_writers_of_one_session_leave_no_seq_gaps(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as one, SqliteStore(path) as other:
         for number in range(10):
@@ -221,15 +221,15 @@ def test_two_that_write_to_one_session_in_turn_keep_its_seqs_whole(tmp_path: Pat
         assert [(e.seq, e.line) for e in one.read("s")] == [(n + 1, b"%d" % n) for n in range(10)]
 
 
-def test_only_what_must_reach_the_disk_waits_for_it(tmp_path: Path) -> None:
-    # SQLite's own words for it: 2 waits for the disk at each commit, 1 does not.
+def test_only_synced_writes_wait_for_the_disk(tmp_path: Path) -> None:
+    # Values of `synchronous`: 2 waits for the disk at each commit, 1 does not.
     with SqliteStore(tmp_path / "s.db") as store:
         for sync, level in ((True, 2), (False, 1), (True, 2)):
             store.write([said(b"x")], sync=sync)
             assert store._db.pragma("synchronous") == level  # noqa: SLF001
 
 
-def test_a_stopped_process_that_holds_the_lock_file_stops_nobody(tmp_path: Path) -> None:
+def test_a_stopped_lock_holder_blocks_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, timeout=0.05) as one, SqliteStore(path, timeout=0.05) as other:
         assert one.lock.acquire(1)
@@ -250,7 +250,7 @@ sys.stdin.read()
 """
 
 
-def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+def test_a_killed_holder_loses_its_lease(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
