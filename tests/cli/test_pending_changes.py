@@ -22,17 +22,17 @@ LINE = b'{"said":"the word is xyzzy"}'
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "store" / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"{}")])
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), batch("ses_1", b"{}")])
     return path
 
 
-def said(session: str, line: bytes) -> EntryBatch:
+def batch(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
-def waiting(path: Path, session: str = "ses_1") -> PendingFile:
+def pending_file(path: Path, session: str = "ses_1") -> PendingFile:
     made = PendingFile(path)
-    made.add([said(session, LINE), said(session, LINE)])
+    made.add([batch(session, LINE), batch(session, LINE)])
     return made
 
 
@@ -59,13 +59,13 @@ def count(path: Path) -> int:
         return store.session("ses_1").last_seq
 
 
-def holding(path: Path, word: bytes) -> list[str]:
+def files_containing(path: Path, word: bytes) -> list[str]:
     return [it.name for it in path.parent.rglob("*") if it.is_file() and word in it.read_bytes()]
 
 
 def test_the_doctor_reports_pending_files_of_live_and_dead_processes(path: Path) -> None:
     assert findings(path) == []
-    living, dead = waiting(path), waiting(path)
+    living, dead = pending_file(path), pending_file(path)
     dead.leave()
     told = {
         ("warning", f"a Rekindle that runs cannot record: 2 entries in {living.path}, so far"),
@@ -83,7 +83,7 @@ def test_the_doctor_reports_pending_files_of_live_and_dead_processes(path: Path)
 
 
 def test_the_doctor_checks_that_pending_files_are_private(path: Path) -> None:
-    made = waiting(path)
+    made = pending_file(path)
     made.path.chmod(0o644)
     assert str(made.path) in rekindle(path, "doctor").stdout
     rekindle(path, "doctor", "--fix")
@@ -100,7 +100,7 @@ def test_an_unreadable_pending_file_is_a_problem_and_stays(path: Path) -> None:
 
 
 def test_pending_changes_stay_if_the_store_cannot_be_written(path: Path) -> None:
-    waiting(path).leave()
+    pending_file(path).leave()
     path.rename(path.with_name("elsewhere.db"))
     path.mkdir()
     done = rekindle(path, "doctor", "--fix", "--json")
@@ -110,7 +110,7 @@ def test_pending_changes_stay_if_the_store_cannot_be_written(path: Path) -> None
 
 
 def test_reading_commands_report_pending_changes(path: Path) -> None:
-    made = waiting(path)
+    made = pending_file(path)
     assert rekindle(path, "list").stderr == ""
     made.leave()
     done = rekindle(path, "list")
@@ -119,15 +119,15 @@ def test_reading_commands_report_pending_changes(path: Path) -> None:
 
 
 def test_a_purge_removes_pending_changes(path: Path) -> None:
-    waiting(path).leave()
-    assert holding(path, b"xyzzy")
+    pending_file(path).leave()
+    assert files_containing(path, b"xyzzy")
     done = rekindle(path, "delete", "ses_1", "--now")
     assert (done.returncode, done.stderr) == (0, "")
-    assert holding(path, b"xyzzy") == []
+    assert files_containing(path, b"xyzzy") == []
 
 
 def test_pending_changes_of_a_live_process_are_dropped_after_a_purge(path: Path) -> None:
-    made, other = waiting(path), waiting(path, "ses_2")
+    made, other = pending_file(path), pending_file(path, "ses_2")
     done = rekindle(path, "delete", "ses_1", "--now")
     assert done.returncode == 1
     assert f"something of what was said waits in {made.path}" in done.stderr
@@ -137,12 +137,12 @@ def test_pending_changes_of_a_live_process_are_dropped_after_a_purge(path: Path)
         assert store.session("ses_1").is_purged
     made.remove()
     other.remove()
-    assert holding(path, b"xyzzy") == []
+    assert files_containing(path, b"xyzzy") == []
 
 
 def test_a_damaged_pending_file_is_kept_and_reported(path: Path) -> None:
-    dead = waiting(path)
-    dead.add([said("ses_1", LINE), said("ses_1", LINE)])
+    dead = pending_file(path)
+    dead.add([batch("ses_1", LINE), batch("ses_1", LINE)])
     dead.leave()
     content = bytearray(dead.path.read_bytes())
     # The length of the first change, which locates the next one.

@@ -61,19 +61,19 @@ for line in sys.stdin:
 """
 
 
-def resident(pid: int) -> int:
+def resident_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) * 1024
 
 
-def highest(pid: int) -> int:
+def peak_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
 
 
-def settled(figure: Iterator[int]) -> int:
+def stable_value(figure: Iterator[int]) -> int:
     """Return a figure once it stops growing, because the writer waits."""
     patience = time.monotonic() + PATIENCE
     last, since = -1, time.monotonic()
@@ -86,7 +86,7 @@ def settled(figure: Iterator[int]) -> int:
     raise AssertionError("it has ended")
 
 
-def last_told(fd: int) -> Iterator[int]:
+def last_number(fd: int) -> Iterator[int]:
     """Yield the latest number that was written to a pipe, forever."""
     told, rest = 0, b""
     while True:
@@ -109,10 +109,10 @@ def test_a_client_that_does_not_read_slows_the_agent_down(tmp_path: Path) -> Non
         assert client.process.stderr
         for _ in range(2):
             client.process.stdout.readline()
-        before = resident(client.process.pid)
+        before = resident_memory(client.process.pid)
         turn = client.start("flood", "go")
-        assert settled(last_told(client.process.stderr.fileno())) < MOST_PASSED
-        assert resident(client.process.pid) - before < MOST_GROWTH
+        assert stable_value(last_number(client.process.stderr.fileno())) < MOST_PASSED
+        assert resident_memory(client.process.pid) - before < MOST_GROWTH
         client.start_reading()
         count = 0
         while (message := json.loads(client.next_line())).get("id") != turn:
@@ -120,7 +120,7 @@ def test_a_client_that_does_not_read_slows_the_agent_down(tmp_path: Path) -> Non
             assert text.startswith(f"{count:08} ")
             count += 1
         assert count > FLOOD // LINE_SIZE // 2
-        assert resident(client.process.pid) - before < MOST_GROWTH
+        assert resident_memory(client.process.pid) - before < MOST_GROWTH
     finally:
         client.close()
     with SqliteStore(tmp_path / "s.db", create=False) as store:
@@ -152,10 +152,10 @@ def test_an_agent_that_does_not_read_slows_the_client_down(tmp_path: Path) -> No
     try:
         assert client.process.stdout
         client.process.stdout.readline()
-        before = resident(client.process.pid)
+        before = resident_memory(client.process.pid)
         line = json.dumps({"jsonrpc": "2.0", "method": "_x", "params": "x" * 900}).encode() + b"\n"
-        assert settled(write_some(client, line)) < MOST_PASSED
-        assert resident(client.process.pid) - before < MOST_GROWTH
+        assert stable_value(write_some(client, line)) < MOST_PASSED
+        assert resident_memory(client.process.pid) - before < MOST_GROWTH
     finally:
         client.process.kill()
         client.close()
@@ -171,12 +171,12 @@ def test_a_client_that_sends_without_reading_is_slowed_down(tmp_path: Path) -> N
         client.request("initialize", {"protocolVersion": 1})
         assert client.process.stdout
         client.process.stdout.readline()
-        before = resident(client.process.pid)
+        before = resident_memory(client.process.pid)
         # Rekindle answers each one with a much longer line.
         params = {"_meta": {"x": "x" * 900}}
         ask = {"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": params}
-        settled(write_some(client, json.dumps(ask).encode() + b"\n"))
-        assert resident(client.process.pid) - before < 16 * 1024 * 1024 + MOST_GROWTH
+        stable_value(write_some(client, json.dumps(ask).encode() + b"\n"))
+        assert resident_memory(client.process.pid) - before < 16 * 1024 * 1024 + MOST_GROWTH
     finally:
         client.process.kill()
         client.close()
@@ -205,7 +205,7 @@ def test_an_agent_with_an_endless_line_is_ended(tmp_path: Path) -> None:
         session_id = client.new()
         error = client.answer(client.start(session_id, "go"))["error"]
         assert error["data"]["agentEnded"]
-        assert highest(client.process.pid) < 256 * MB + 100 * MB
+        assert peak_memory(client.process.pid) < 256 * MB + 100 * MB
         assert client.answer(client.start(session_id, "go"))["result"]["stopReason"] == "end_turn"
         _, stderr = client.end()
     finally:
@@ -242,7 +242,7 @@ def test_a_slow_client_receives_a_long_replay_completely(tmp_path: Path) -> None
             update = message.get("params", {}).get("update", {})
             if update.get("sessionUpdate") == "agent_message_chunk":
                 text.append(update["content"]["text"])
-                held = max(held, resident(pid))
+                held = max(held, resident_memory(pid))
         assert "".join(text) == "".join(f"{number:08} " + "x" * 900 for number in range(30_000))
         # The memory for the transcript and its lines does not grow with a slow reader.
         assert held < 3 * 27 * MB + 50 * MB

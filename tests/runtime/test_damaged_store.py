@@ -40,20 +40,20 @@ from test_selection import some
 Start = Callable[..., Client]
 
 
-class Heard(Log):
+class ReportLog(Log):
     """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.reports: list[str] = []
 
     def report(self, text: str, *, quote: str = "") -> None:
-        self.told.append(text + quote)
+        self.reports.append(text + quote)
 
 
 @pytest.fixture
-def heard() -> Heard:
-    return Heard()
+def report_log() -> ReportLog:
+    return ReportLog()
 
 
 @pytest.fixture
@@ -103,15 +103,15 @@ def test_damage_at_the_start_of_the_file_is_recovered(start: Start, damaged: Pat
     assert code == 0
     first, second, third = stderr.splitlines()
     assert first.startswith(f"rekindle: not recording: the store {damaged} is damaged")
-    told = "5 sessions and 30 entries were saved, and nothing is known to be lost"
+    expected = "5 sessions and 30 entries were saved, and nothing is known to be lost"
     assert second.startswith("rekindle: the damaged store was set aside as ")
-    assert second.endswith(told)
+    assert second.endswith(expected)
     assert third == "rekindle: recording again"
     recorded = entries(damaged, session_id)
     assert [it.seq for it in recorded] == list(range(1, len(recorded) + 1))
     assert [it.kind for it in recorded if it.kind is not Kind.UPDATE][-2:] == ["prompt", "answer"]
     (finding,) = doctor(damaged)
-    assert told in finding["what"]
+    assert expected in finding["what"]
     for command in (["list"], ["show", session_id], ["search", "hello"]):
         done = subprocess.run(
             [*REKINDLE, *command, "--store", damaged],
@@ -120,7 +120,7 @@ def test_damage_at_the_start_of_the_file_is_recovered(start: Start, damaged: Pat
             timeout=PATIENCE,
             check=True,
         )
-        assert told in done.stderr
+        assert expected in done.stderr
 
 
 def test_damage_during_sessions_is_recovered(start: Start, store_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_wal_that_hides_commits_is_reported_and_recovered(start: Start, store_
     changed = bytearray(log)
     changed[len(log) // 3] ^= 1
     Path(f"{store_path}-wal").write_bytes(changed)
-    check_all_tell(store_path, "is damaged: its log")
+    check_all_commands_report(store_path, "is damaged: its log")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
@@ -191,7 +191,7 @@ def test_a_wal_that_hides_commits_is_reported_and_recovered(start: Start, store_
 
 def test_an_emptied_store_is_reported_by_every_command(start: Start, damaged: Path) -> None:
     os.truncate(damaged, 0)
-    check_all_tell(damaged, "is empty, and was not")
+    check_all_commands_report(damaged, "is empty, and was not")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
@@ -209,7 +209,7 @@ def test_a_lost_wal_of_a_new_store_is_detected(start: Start, store_path: Path) -
     client.process.kill()
     client.process.wait()
     Path(f"{store_path}-wal").unlink()
-    check_all_tell(store_path, "nothing is in it, and its log is gone")
+    check_all_commands_report(store_path, "nothing is in it, and its log is gone")
     client = start(*EXAMPLE_AGENT)
     session_id = client.new()
     client.prompt(session_id, "hello")
@@ -219,7 +219,7 @@ def test_a_lost_wal_of_a_new_store_is_detected(start: Start, store_path: Path) -
     assert doctor(store_path)
 
 
-def check_all_tell(path: Path, words: str) -> None:
+def check_all_commands_report(path: Path, words: str) -> None:
     for command in (["list"], ["doctor"], ["doctor", "--full"]):
         done = subprocess.run(
             [*REKINDLE, *command, "--store", path],
@@ -237,85 +237,90 @@ def check_all_tell(path: Path, words: str) -> None:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.0)
     monkeypatch.setattr(module, "_MAX_PAUSE", 0.0)
 
 
 def test_a_long_recovery_does_not_delay_the_conversation(
-    damaged: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    damaged: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_QUERY_TIMEOUT", 0.0)
     monkeypatch.setattr(write_buffer, "_MAX_BYTES", 0)
     may_go_on = Event()
 
-    def slowly() -> str | None:
+    def recover_slowly() -> str | None:
         assert may_go_on.wait(PATIENCE)
         return recover_store(path_address(damaged))
 
     recorder = Recorder(
-        lambda: SqliteStore(damaged, hooks=HOOKS), heard, slowly, lambda: PendingFile(damaged)
+        lambda: SqliteStore(damaged, hooks=HOOKS),
+        report_log,
+        recover_slowly,
+        lambda: PendingFile(damaged),
     )
     for n in range(3):
         recorder.record([chunks("ses_2", n, 2)], sync=True)
         with pytest.raises(StoreUnavailable, match="until what can be read of it is saved"):
             recorder.ask(lambda store: store.session("ses_2"))
-    assert len(heard.told) == 1
+    assert len(report_log.reports) == 1
     may_go_on.set()
     recorder.close()
-    assert [words.split()[0] for words in heard.told] == ["not", "the", "recording"]
+    assert [words.split()[0] for words in report_log.reports] == ["not", "the", "recording"]
     with SqliteStore(damaged) as store:
         added = list(store.read("ses_2", after=6))
     assert [entry.seq for entry in added] == list(range(7, 13))
 
 
-def test_damage_found_on_close_is_recovered(store_path: Path, heard: Heard) -> None:
+def test_damage_found_on_close_is_recovered(store_path: Path, report_log: ReportLog) -> None:
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(3))
     holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, machine="here")
-    recorder = recovering_recorder(store_path, heard)
+    recorder = recovering_recorder(store_path, report_log)
     recorder.ask(lambda store: store.acquire_lease("ses_1", holder))
     recorder.record([chunks("ses_1", 1, 5)], sync=True)
     before = entries(store_path, "ses_1")
     store_path.unlink()
     store_path.touch()
     recorder.close()
-    assert "recording again" in heard.told
+    assert "recording again" in report_log.reports
     assert entries(store_path, "ses_1") == before
 
 
-def recovering_recorder(path: Path, heard: Heard) -> Recorder:
+def recovering_recorder(path: Path, report_log: ReportLog) -> Recorder:
     return Recorder(
-        lambda: SqliteStore(path, hooks=HOOKS), heard, lambda: recover_store(path_address(path))
+        lambda: SqliteStore(path, hooks=HOOKS),
+        report_log,
+        lambda: recover_store(path_address(path)),
     )
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("retry_at_once")
 def test_damage_found_by_a_query_is_recovered_before_the_answer(
-    store_path: Path, heard: Heard
+    store_path: Path, report_log: ReportLog
 ) -> None:
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
         store._query("update session set command = 'no JSON' where id = 'ses_3'")  # noqa: SLF001
-    recorder = recovering_recorder(store_path, heard)
+    recorder = recovering_recorder(store_path, report_log)
     assert recorder.ask(lambda store: store.session("ses_3")).agent.command == ()
     assert recorder.ask(lambda store: len(store.sessions(ALL))) == 5
     recorder.close()
-    assert "5 sessions" in heard.told[1]
+    assert "5 sessions" in report_log.reports[1]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("retry_at_once")
 @pytest.mark.parametrize("table", ["lease", "session", "stretch"])
 def test_recording_continues_and_leases_stay_after_a_recovery(
-    store_path: Path, heard: Heard, table: str
+    store_path: Path, report_log: ReportLog, table: str
 ) -> None:
     store_path.parent.mkdir()
     with SqliteStore(store_path) as store:
         fill(store, range(5))
     holder = LeaseHolder(token=os.urandom(4).hex(), pid=1, machine="here")
-    recorder = recovering_recorder(store_path, heard)
+    recorder = recovering_recorder(store_path, report_log)
     recorder.ask(lambda store: store.acquire_lease("ses_1", holder))
     with SqliteStore(store_path) as store:
         store._truncate_wal()  # noqa: SLF001 - as above
@@ -326,13 +331,13 @@ def test_recording_continues_and_leases_stay_after_a_recovery(
     with SqliteStore(store_path) as other:
         assert other.lease_holder("ses_1") == holder
     recorder.close()
-    assert [words.split()[0] for words in heard.told] == ["not", "the", "recording"]
+    assert [words.split()[0] for words in report_log.reports] == ["not", "the", "recording"]
     assert [entry.kind for entry in entries(store_path, "ses_1")][-3:] == [Kind.UPDATE] * 3
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("retry_at_once")
 def test_temporary_failures_and_foreign_files_are_not_damage(
-    store_path: Path, heard: Heard
+    store_path: Path, report_log: ReportLog
 ) -> None:
     called: list[str] = []
 
@@ -341,7 +346,9 @@ def test_temporary_failures_and_foreign_files_are_not_damage(
         return None
 
     store_path.mkdir(parents=True)
-    recorder = Recorder(lambda: SqliteStore(store_path, timeout=0.01, hooks=HOOKS), heard, recover)
+    recorder = Recorder(
+        lambda: SqliteStore(store_path, timeout=0.01, hooks=HOOKS), report_log, recover
+    )
     recorder.record([chunks("s", 1, 1)], sync=True)
     store_path.rmdir()
     with closing(apsw.Connection(str(store_path))) as db:
@@ -366,17 +373,17 @@ def test_temporary_failures_and_foreign_files_are_not_damage(
     assert len(entries(store_path, "s")) == 6
 
 
-@pytest.mark.usefixtures("at_once")
-def test_recovery_stops_after_repeated_damage(heard: Heard) -> None:
+@pytest.mark.usefixtures("retry_at_once")
+def test_recovery_stops_after_repeated_damage(report_log: ReportLog) -> None:
     def fail() -> SqliteStore:
         raise StoreDamaged("damaged")
 
-    recorder = Recorder(fail, heard, lambda: "saved")
+    recorder = Recorder(fail, report_log, lambda: "saved")
     for n in range(20):
         recorder.record([chunks("s", n, 1)], sync=True)
         with pytest.raises(StoreUnavailable):
             recorder.ask(lambda store: store.session("s"))
-    assert heard.told.count("saved") == 3
+    assert report_log.reports.count("saved") == 3
 
 
 @pytest.fixture(scope="module")
@@ -405,7 +412,7 @@ def test_recording_continues_after_any_damage(
     harm = chance.choice(HARMS)
     for number in chance.sample(range(1, len(file) // PAGE + 1), chance.randint(1, 8)):
         harm(file, (number - 1) * PAGE, chance)
-    check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "recording")
+    check_recording_continues(file, tmp_path_factory.getbasetemp() / "recording")
 
 
 @settings(deadline=None, max_examples=60)
@@ -424,15 +431,15 @@ def test_recording_continues_after_any_flipped_header_bit(
     module._FIRST_PAUSE = module._MAX_PAUSE = 0.0  # noqa: SLF001
     file = bytearray(original.files[""])
     file[at] ^= 1 << bit
-    path = check_recording_goes_on(file, tmp_path_factory.getbasetemp() / "header")
+    path = check_recording_continues(file, tmp_path_factory.getbasetemp() / "header")
     with SqliteStore(path, create=False) as store:
         assert len(store.sessions(ALL)) == 31
 
 
-def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
+def check_recording_continues(file: bytearray, folder: Path) -> Path:
     path = lay_down({"": bytes(file)}, folder)
-    heard = Heard()
-    recorder = recovering_recorder(path, heard)
+    report_log = ReportLog()
+    recorder = recovering_recorder(path, report_log)
     for n in range(3):
         recorder.record([chunks("ses_3", 1000 + n, 1)], sync=n == 1)
         try:
@@ -442,6 +449,8 @@ def check_recording_goes_on(file: bytearray, folder: Path) -> Path:
             continue
     recorder.record([chunks("new", 1, 4)], sync=True)
     recorder.close()
-    assert not any("could not be recorded" in words or "a fault" in words for words in heard.told)
+    assert not any(
+        "could not be recorded" in words or "a fault" in words for words in report_log.reports
+    )
     assert len(entries(path, "new")) == 4
     return path

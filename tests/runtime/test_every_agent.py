@@ -23,10 +23,10 @@ FORGETFUL = {
     "wrong-session",
 }
 
-Connect = Callable[[], "Desk"]
+Connect = Callable[[], "Setup"]
 
 
-class Desk:
+class Setup:
     """An editor, Rekindle and an agent, which can be killed together."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -59,7 +59,7 @@ class Desk:
         answer = self.client.call("session/load", {"sessionId": session_id, **OPEN})
         return answer, self.client.updates(session_id)
 
-    def first_words(self, session_id: str) -> str:
+    def remembered_prompts(self, session_id: str) -> str:
         """Return the agent's list of prompts that it remembers."""
         updates = self.client.prompt(session_id, "what did I say first?")
         assert not [it for it in updates if kind(it) == "tool_call"], "history came late"
@@ -75,10 +75,10 @@ HANDED_OVER = "[Rekindle: the agent does not remember this session, so it was to
 
 @pytest.fixture
 def connect(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Connect]:
-    desks: list[Desk] = []
+    desks: list[Setup] = []
 
-    def connect() -> Desk:
-        desks.append(Desk(request.getfixturevalue("name"), tmp_path))
+    def connect() -> Setup:
+        desks.append(Setup(request.getfixturevalue("name"), tmp_path))
         return desks[-1]
 
     yield connect
@@ -91,7 +91,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def look(updates: list[Json]) -> list[Json]:
+def visible_updates(updates: list[Json]) -> list[Json]:
     """Return the updates that an editor shows, without those that only live agents send."""
     editor = Editor()
     for update in updates:
@@ -129,9 +129,9 @@ def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) ->
     # Load: the whole conversation, once, before the answer. The agent remembers it.
     answer, updates = desk.load(session_id)
     assert answer["_meta"]["rekindle"]["restored"] == restored
-    assert look(updates) == live.shown()
+    assert visible_updates(updates) == live.shown()
     assert all(it["_meta"]["rekindle"]["replayed"] for it in updates)
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"
     again, same = desk.load(session_id)
     assert again["_meta"]["rekindle"]["restored"] == "live"
     ids = [it["messageId"] for it in updates if "messageId" in it]
@@ -143,16 +143,16 @@ def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) ->
     desk.client.passed.clear()
     desk.client.call("session/resume", {"sessionId": session_id, **OPEN})
     assert [kind(it) for it in desk.client.updates(session_id)] == []
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"
 
     # Fork: another session with the same history. The first one does not change.
     _, before = desk.load(session_id)
     fork_id = desk.client.call("session/fork", {"sessionId": session_id, **OPEN})["sessionId"]
     assert fork_id != session_id
-    assert desk.first_words(fork_id) == "Hello"
+    assert desk.remembered_prompts(fork_id) == "Hello"
     desk.client.prompt(fork_id, "only in the fork")
     _, after = desk.load(session_id)
-    assert look(after) == look(before)
+    assert visible_updates(after) == visible_updates(before)
     titles = {it["sessionId"]: it["title"] for it in desk.listed()}
     assert titles[session_id] == "Hello"
     assert titles[fork_id].endswith("(fork)") or AGENTS[name].late_title
@@ -162,7 +162,7 @@ def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) ->
     prompt = {"sessionId": session_id, "prompt": []}
     assert desk.client.error("session/prompt", prompt) == (-32002, {"sessionId": session_id})
     desk.load(session_id)
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"
 
     # Delete: the session is gone at once. Deleting it again is allowed.
     for _ in range(2):
@@ -198,4 +198,4 @@ def test_a_dead_agent_is_restarted_with_its_session(connect: Connect, name: str)
             None,
         )
         desk.client.call("authenticate", {"methodId": "key"})
-    assert desk.first_words(session_id) == "Hello"
+    assert desk.remembered_prompts(session_id) == "Hello"

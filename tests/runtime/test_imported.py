@@ -14,7 +14,7 @@ INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
-def imports(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+def run_import(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [*REKINDLE, "import", "--store", store, *words],
         env={**os.environ, "HOME": str(home), "CLAUDE_CONFIG_DIR": ""},
@@ -37,7 +37,7 @@ def test_an_imported_session_is_handed_over_to_the_agent(
     it.user("My name is Ada.")
     it.agent("msg_1", {"type": "text", "text": "Hello, Ada."}, "end_turn")
     it.write(tmp_path)
-    imports(tmp_path, store_path, "claude")
+    run_import(tmp_path, store_path, "claude")
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert listed["sessionId"] == SESSION
@@ -54,7 +54,7 @@ def test_an_imported_session_is_handed_over_to_the_agent(
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
     # The file has not changed, and the entries recorded here stay.
-    imports(tmp_path, store_path, "claude")
+    run_import(tmp_path, store_path, "claude")
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     client.call("session/resume", OPEN)
     assert "My name is Ada." in client.reply(SESSION, "what did I say first?")
@@ -62,7 +62,7 @@ def test_an_imported_session_is_handed_over_to_the_agent(
 
 def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
-    imports(tmp_path, store_path, "claude")
+    run_import(tmp_path, store_path, "claude")
     # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)
@@ -78,7 +78,7 @@ def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_p
 
 def test_an_imported_session_keeps_its_origin_in_a_bundle(store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
-    imports(tmp_path, store_path, "claude")
+    run_import(tmp_path, store_path, "claude")
     bundle, there = tmp_path / "b.rekindle", tmp_path / "there.db"
     export = [
         *REKINDLE,
@@ -92,8 +92,8 @@ def test_an_imported_session_keeps_its_origin_in_a_bundle(store_path: Path, tmp_
         bundle,
     ]
     subprocess.run(export, check=True, timeout=PATIENCE)
-    imports(tmp_path, there, bundle)
-    done = imports(tmp_path, there, "claude")
+    run_import(tmp_path, there, bundle)
+    done = run_import(tmp_path, there, "claude")
     assert done.stdout == b""
     assert b"1 session: 1 unchanged" in done.stderr
     show = [*REKINDLE, "list", "--store", there, "--json"]

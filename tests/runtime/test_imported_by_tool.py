@@ -58,11 +58,13 @@ def own_agent(made: Made, offers: str, name: str | None = None) -> tuple[str | P
     return (sys.executable, AGENT, name or made.agent, offers, made.file, made.home / "heard")
 
 
-def asked(made: Made) -> list[tuple[str, str | None]]:
+def agent_requests(made: Made) -> list[tuple[str, str | None]]:
     """Return the agent's requests with their sessions, without `initialize` and `session/list`."""
     lines = (made.home / "heard").read_bytes().splitlines()
-    heard = [json.loads(line) for line in lines]
-    told = [(it["method"].removeprefix("session/"), it["params"].get("sessionId")) for it in heard]
+    handed_over = [json.loads(line) for line in lines]
+    told = [
+        (it["method"].removeprefix("session/"), it["params"].get("sessionId")) for it in handed_over
+    ]
     return [it for it in told if it[0] not in {"initialize", "list"}]
 
 
@@ -139,12 +141,15 @@ def test_the_original_agent_restores_the_session_natively(
     assert client.reply(imported.session_id, "Go on") == "Live."
     client.end()
     means = offers.partition(",")[0]
-    assert asked(imported) == [(means, imported.session_id), ("prompt", imported.session_id)]
-    (prompt,) = [it for it in heard(imported) if it["method"] == "session/prompt"]
+    assert agent_requests(imported) == [
+        (means, imported.session_id),
+        ("prompt", imported.session_id),
+    ]
+    (prompt,) = [it for it in handed_over(imported) if it["method"] == "session/prompt"]
     assert [it["text"] for it in prompt["params"]["prompt"]] == ["Go on"]
 
 
-def heard(made: Made) -> list[dict[str, Any]]:
+def handed_over(made: Made) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (made.home / "heard").read_bytes().splitlines()]
 
 
@@ -165,8 +170,8 @@ def test_another_agent_gets_a_handover(
     client.end()
     new = f"of-{name or imported.agent}"
     ways = [(it, imported.session_id) for it in ("resume", "load") if is_gone]
-    assert asked(imported) == [*ways, ("new", None), ("prompt", new)]
-    (prompt,) = [it for it in heard(imported) if it["method"] == "session/prompt"]
+    assert agent_requests(imported) == [*ways, ("new", None), ("prompt", new)]
+    (prompt,) = [it for it in handed_over(imported) if it["method"] == "session/prompt"]
     told = "".join(it["text"] for it in prompt["params"]["prompt"])
     assert f"User: {PROMPT}\nYou: {ANSWER}" in told
 
@@ -191,7 +196,7 @@ def test_fork_close_and_delete_reach_the_original_agent(
     code, _ = client.error("session/load", imported.opened)
     assert code == -32002
     client.end()
-    assert asked(imported) == [
+    assert agent_requests(imported) == [
         (it, session_id) for it in ("fork", "resume", "close", "delete")
     ]  # fmt: skip
     # A deleted session stays deleted without --undelete.
@@ -212,7 +217,7 @@ def test_another_agent_does_not_delete_its_own_session(start: Start, imported: M
         imported.session_id
     )
     client.end()
-    assert asked(imported) == [("new", None)]
+    assert agent_requests(imported) == [("new", None)]
 
 
 # -- on the command line --------------------------------------------------------------------

@@ -12,7 +12,7 @@ from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 
 
-def imports(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+def run_import(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [*REKINDLE, "import", "codex", "--store", store],
         env={**os.environ, "HOME": str(home), "CODEX_HOME": ""},
@@ -37,7 +37,7 @@ def test_a_codex_session_is_handed_over_to_the_agent(
     for number, file in enumerate((legacy(), paginated()), 2):
         file.thread_id = thread(number)
         file.write(tmp_path)
-    assert b"Codex: 4 sessions: 4 new" in imports(tmp_path, store_path).stderr
+    assert b"Codex: 4 sessions: 4 new" in run_import(tmp_path, store_path).stderr
     # The client validates every message with the published schemas.
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
@@ -56,12 +56,12 @@ def test_a_codex_session_is_handed_over_to_the_agent(
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
-    assert b"Codex: 4 sessions: 4 unchanged" in imports(tmp_path, store_path).stderr
+    assert b"Codex: 4 sessions: 4 unchanged" in run_import(tmp_path, store_path).stderr
     # Codex has continued the session too.
     it.turn(2)
     it.write(tmp_path, is_compressed=True)
     for done in ("1 kept as a fork, because they went on here, 3 unchanged", "4 unchanged"):
-        assert f"Codex: 4 sessions: {done}".encode() in imports(tmp_path, store_path).stderr
+        assert f"Codex: 4 sessions: {done}".encode() in run_import(tmp_path, store_path).stderr
     client = start(*EXAMPLE_AGENT, "--offer", "none")
     client.call("initialize", INITIALIZE)
     client.call("session/load", {"sessionId": SESSION, "cwd": CWD, "mcpServers": []})

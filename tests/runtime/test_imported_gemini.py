@@ -13,7 +13,7 @@ INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
-def imports(home: Path, store: Path) -> str:
+def run_import(home: Path, store: Path) -> str:
     done = subprocess.run(
         [*REKINDLE, "import", "--store", store, "gemini"],
         env={**os.environ, "HOME": str(home), "GEMINI_CLI_HOME": ""},
@@ -38,7 +38,7 @@ def test_a_gemini_session_is_handed_over_to_the_agent(
     it.agent("Hello, Ada.")
     it.begin()
     it.write(tmp_path)
-    assert "Gemini CLI: 1 session: 1 new" in imports(tmp_path, store_path)
+    assert "Gemini CLI: 1 session: 1 new" in run_import(tmp_path, store_path)
     client = connect(start, *EXAMPLE_AGENT, "--offer", "none")
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "My name is Ada.")
@@ -51,12 +51,12 @@ def test_a_gemini_session_is_handed_over_to_the_agent(
     updates = client.prompt(SESSION, "what did I say first?")
     assert said(updates).endswith("You said first: My name is Ada.")
     client.end()
-    assert "Gemini CLI: 1 session: 1 unchanged" in imports(tmp_path, store_path)
+    assert "Gemini CLI: 1 session: 1 unchanged" in run_import(tmp_path, store_path)
 
 
 def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().write(tmp_path)
-    imports(tmp_path, store_path)
+    run_import(tmp_path, store_path)
     # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)

@@ -12,7 +12,7 @@ Start = Callable[..., Client]
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
-def imports(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
+def run_import(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [*REKINDLE, "import", "opencode", "--store", store],
         env={**os.environ, "XDG_DATA_HOME": str(data), "OPENCODE_DB": ""},
@@ -37,7 +37,7 @@ def test_an_opencode_session_is_handed_over_to_the_agent(
     # OpenCode is still running.
     db = open_database(tmp_path / "opencode" / "opencode.db")
     it.into(db)
-    assert b"1 session: 1 new" in imports(tmp_path, store_path).stderr
+    assert b"1 session: 1 new" in run_import(tmp_path, store_path).stderr
     client = connect(start, "--offer", "none")
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "Names")
@@ -50,12 +50,12 @@ def test_an_opencode_session_is_handed_over_to_the_agent(
     updates = client.prompt(SESSION, "what did I say first?")
     assert heard(updates).endswith("You said first: My name is Ada.")
     client.end()
-    assert b"1 session: 1 unchanged" in imports(tmp_path, store_path).stderr
+    assert b"1 session: 1 unchanged" in run_import(tmp_path, store_path).stderr
     # OpenCode has continued the session too.
     it.turn(2)
     it.into(db)
     for done in (b"1 kept as a fork, because they went on here", b"1 unchanged"):
-        assert b"OpenCode: 1 session: %b\n" % done in imports(tmp_path, store_path).stderr
+        assert b"OpenCode: 1 session: %b\n" % done in run_import(tmp_path, store_path).stderr
     client = connect(start, "--offer", "none")
     listed = client.call("session/list", {"cwd": CWD})["sessions"]
     (fork,) = [it["sessionId"] for it in listed if it["sessionId"] != SESSION]
@@ -69,7 +69,7 @@ def test_an_opencode_session_is_handed_over_to_the_agent(
 
 def test_the_replay_conforms_to_the_schema(start: Start, store_path: Path, tmp_path: Path) -> None:
     everything().to_database(tmp_path / "opencode" / "opencode.db")
-    imports(tmp_path, store_path)
+    run_import(tmp_path, store_path)
     # The client validates every message with the published schemas.
     client = connect(start)
     client.call("session/load", OPEN)

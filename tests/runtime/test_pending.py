@@ -29,20 +29,20 @@ from store_damage import fill, overwrite
 Start = Callable[..., Client]
 
 
-class Heard(Log):
+class ReportLog(Log):
     """A log that keeps the reports to the user."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.reports: list[str] = []
 
     def report(self, text: str, *, quote: str = "") -> None:  # noqa: ARG002
-        self.told.append(text)
+        self.reports.append(text)
 
 
 @pytest.fixture
-def heard() -> Heard:
-    return Heard()
+def report_log() -> ReportLog:
+    return ReportLog()
 
 
 @pytest.fixture
@@ -55,17 +55,17 @@ def path(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return store_path
 
 
-def recorder_of(
-    path: Path, heard: Heard, pending: Callable[[], PendingFile | None] | None = None
+def recorder_for(
+    path: Path, report_log: ReportLog, pending: Callable[[], PendingFile | None] | None = None
 ) -> Recorder:
     return Recorder(
         lambda: SqliteStore(path, timeout=0.01, hooks=HOOKS),
-        heard,
+        report_log,
         open_pending=pending or (lambda: PendingFile(path)),
     )
 
 
-def said(*lines: bytes) -> list[EntryBatch]:
+def batch(*lines: bytes) -> list[EntryBatch]:
     return [
         EntryBatch(
             session_id="s",
@@ -97,57 +97,57 @@ def locked(path: Path) -> Iterator[None]:
 # -- the recorder ------------------------------------------------------------------------
 
 
-def test_waiting_changes_are_in_a_pending_file(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=False)
+def test_waiting_changes_are_in_a_pending_file(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=False)
     assert pending_files(path) == []
     with locked(path):
-        recorder.record(said(b"2"), sync=False)
-        recorder.record(said(b"3", b"4"), sync=True)
+        recorder.record(batch(b"2"), sync=False)
+        recorder.record(batch(b"3", b"4"), sync=True)
         (found,) = pending_infos(path)
         assert (found.entries, found.is_alive) == (3, True)
-    recorder.record(said(b"5"), sync=False)
+    recorder.record(batch(b"5"), sync=False)
     assert pending_files(path) == []
     recorder.close()
     assert recorded(path) == [b"1", b"2", b"3", b"4", b"5"]
-    assert heard.told[1:] == ["recording again"]
+    assert report_log.reports[1:] == ["recording again"]
 
 
 def test_the_end_of_a_turn_syncs_the_pending_file(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(PendingFile, "sync", lambda waiting: synced.append(waiting.entries))
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2"), sync=False)
-        recorder.record(said(b"3"), sync=True)
-        recorder.record(said(b"4"), sync=False)
+        recorder.record(batch(b"2"), sync=False)
+        recorder.record(batch(b"3"), sync=True)
+        recorder.record(batch(b"4"), sync=False)
     assert synced == [2]
     recorder.close()
 
 
-def test_the_pending_file_is_not_limited_by_memory(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"0"), sync=False)
+def test_the_pending_file_is_not_limited_by_memory(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"0"), sync=False)
     long = [b"%d" % n * 60 for n in range(10)]
     with locked(path):
         for line in long:
-            recorder.record(said(line), sync=False)
+            recorder.record(batch(line), sync=False)
     recorder.close()
     assert recorded(path) == [b"0", *long]
-    assert heard.told[1:] == ["recording again"]
+    assert report_log.reports[1:] == ["recording again"]
 
 
-def test_remaining_changes_are_left_to_the_next_process(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+def test_remaining_changes_are_left_to_the_next_process(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2", b"3"), sync=True)
+        recorder.record(batch(b"2", b"3"), sync=True)
         recorder.close()
     (file,) = pending_files(path)
-    assert heard.told[1:] == [
+    assert report_log.reports[1:] == [
         f"2 entries wait in {file}, to be recorded when the store works again"
     ]
     with open_store(path) as store:
@@ -156,12 +156,12 @@ def test_remaining_changes_are_left_to_the_next_process(path: Path, heard: Heard
 
 
 def test_a_kill_after_catching_up_duplicates_nothing(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
 
     def killed(waiting: PendingFile) -> None:
         waiting.leave()
@@ -176,29 +176,29 @@ def test_a_kill_after_catching_up_duplicates_nothing(
     assert pending_files(path) == []
 
 
-def test_without_a_pending_file_changes_wait_in_memory(path: Path, heard: Heard) -> None:
+def test_without_a_pending_file_changes_wait_in_memory(path: Path, report_log: ReportLog) -> None:
     def full() -> PendingFile:
         raise OSError(errno.ENOSPC, "no room")
 
-    recorder = recorder_of(path, heard, full)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log, full)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2" * 60), sync=True)
-        recorder.record(said(b"3" * 60), sync=True)
-    recorder.record(said(b"4"), sync=True)
+        recorder.record(batch(b"2" * 60), sync=True)
+        recorder.record(batch(b"3" * 60), sync=True)
+    recorder.record(batch(b"4"), sync=True)
     assert recorded(path) == [b"1", b"2" * 60, b'{"lostEntries":1}', b"4"]
     with locked(path):
-        recorder.record(said(b"5", b"6"), sync=True)
+        recorder.record(batch(b"5", b"6"), sync=True)
         recorder.close()
-    assert heard.told[-1] == "2 entries could not be recorded and are lost"
+    assert report_log.reports[-1] == "2 entries could not be recorded and are lost"
 
 
-def test_lost_titles_and_counts_are_reported(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard, lambda: None)
+def test_lost_titles_and_counts_are_reported(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log, lambda: None)
     recorder.record([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
     with locked(path):
-        recorder.record(said(b"1" * 100), sync=False)
-        recorder.record(said(b"2"), sync=False)
+        recorder.record(batch(b"1" * 100), sync=False)
+        recorder.record(batch(b"2"), sync=False)
         for words in ("a", "b"):
             title = Titled(session_id="s", at_us=1, source=TitleSource.AGENT, title=words)
             recorder.record([title], sync=False)
@@ -206,13 +206,13 @@ def test_lost_titles_and_counts_are_reported(path: Path, heard: Heard) -> None:
             recorder.record([Counted(session_id="s", at_us=1, turns=1)], sync=False)
     recorder.close()
     lost = "1 entries were lost and are marked as a gap; 3 titles and counts were lost"
-    assert heard.told[1:] == [f"recording again; {lost}"]
+    assert report_log.reports[1:] == [f"recording again; {lost}"]
     with SqliteStore(path) as store:
         session = store.session("s")
     assert (session.title, session.turns, session.last_seq) == ("b", 2, 2)
 
 
-def test_changes_move_from_memory_to_the_file_in_order(path: Path, heard: Heard) -> None:
+def test_changes_move_from_memory_to_the_file_in_order(path: Path, report_log: ReportLog) -> None:
     is_full = [True, True, False]
 
     def full() -> PendingFile:
@@ -220,18 +220,18 @@ def test_changes_move_from_memory_to_the_file_in_order(path: Path, heard: Heard)
             raise OSError(errno.ENOSPC, "no room")
         return PendingFile(path)
 
-    recorder = recorder_of(path, heard, full)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log, full)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
         for number in range(2, 6):
-            recorder.record(said(b"%d" % number), sync=True)
+            recorder.record(batch(b"%d" % number), sync=True)
         assert [it.entries for it in pending_infos(path)] == [4]
         recorder.close()
     with open_store(path) as store:
         assert [entry.line for entry in store.read("s")] == [b"%d" % n for n in range(1, 6)]
 
 
-def test_later_changes_do_not_overtake_those_in_memory(path: Path, heard: Heard) -> None:
+def test_later_changes_do_not_overtake_those_in_memory(path: Path, report_log: ReportLog) -> None:
     is_full = [True, False]
 
     def full() -> PendingFile:
@@ -239,55 +239,57 @@ def test_later_changes_do_not_overtake_those_in_memory(path: Path, heard: Heard)
             raise OSError(errno.ENOSPC, "no room")
         return PendingFile(path)
 
-    waiting = write_buffer.WriteBuffer(full, heard)
+    waiting = write_buffer.WriteBuffer(full, report_log)
     for number in range(1, 4):
-        waiting.add(said(b"%d" % number), sync=False)
+        waiting.add(batch(b"%d" % number), sync=False)
     with SqliteStore(path) as store:
         waiting.write_to(store, 1.0)
     assert recorded(path) == [b"1", b"2", b"3"]
 
 
 def test_a_full_disk_keeps_the_written_part_of_the_file(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    path: Path, report_log: ReportLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no room")
 
     with locked(path):
-        recorder.record(said(b"2"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
         with monkeypatch.context() as patch:
             patch.setattr(PendingFile, "_write", full)
-            recorder.record(said(b"3"), sync=True)
-            recorder.record(said(b"4"), sync=True)
+            recorder.record(batch(b"3"), sync=True)
+            recorder.record(batch(b"4"), sync=True)
             assert [it.entries for it in pending_infos(path)] == [1]
     recorder.close()
     assert recorded(path) == [b"1", b"2", b"3", b"4"]
     assert pending_files(path) == []
 
 
-def test_a_deleted_pending_file_is_still_applied(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+def test_a_deleted_pending_file_is_still_applied(path: Path, report_log: ReportLog) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record(said(b"2"), sync=True)
+        recorder.record(batch(b"2"), sync=True)
     shutil.rmtree(path.parent)
-    recorder.record(said(b"3"), sync=True)
+    recorder.record(batch(b"3"), sync=True)
     recorder.close()
     assert recorded(path) == [b"2", b"3"]
 
 
-def test_an_invalid_change_does_not_stop_the_pending_file(path: Path, heard: Heard) -> None:
-    recorder = recorder_of(path, heard)
-    recorder.record(said(b"1"), sync=True)
+def test_an_invalid_change_does_not_stop_the_pending_file(
+    path: Path, report_log: ReportLog
+) -> None:
+    recorder = recorder_for(path, report_log)
+    recorder.record(batch(b"1"), sync=True)
     with locked(path):
-        recorder.record([Opened(session_id="\ud800", at_us=1), *said(b"2")], sync=True)
+        recorder.record([Opened(session_id="\ud800", at_us=1), *batch(b"2")], sync=True)
         assert [it.entries for it in pending_infos(path)] == [1]
     recorder.close()
     assert recorded(path) == [b"1", b"2"]
-    assert heard.told.count("one entry cannot be recorded") == 1
+    assert report_log.reports.count("one entry cannot be recorded") == 1
 
 
 # -- real processes ---------------------------------------------------------------------
@@ -305,7 +307,7 @@ def damaged(store_path: Path) -> Path:
 
 
 @contextmanager
-def salvage_takes_long(path: Path) -> Iterator[None]:
+def recovery_blocked(path: Path) -> Iterator[None]:
     """Hold the lock of a store, so that no process can recover it."""
     lock = FileLock(lock_path(path))
     assert lock.acquire(PATIENCE)
@@ -337,7 +339,7 @@ def check_turns(path: Path, session_id: str, *prompts: str) -> None:
         assert store.session(session_id).turns == len(prompts)
 
 
-def see_it_recorded(start: Start) -> None:
+def wait_until_recorded(start: Start) -> None:
     """Start another Rekindle, and wait until it records."""
     client = start(*EXAMPLE_AGENT)
     client.prompt(client.new(), "next")
@@ -347,13 +349,13 @@ def see_it_recorded(start: Start) -> None:
 
 
 def test_a_kill_during_recovery_loses_nothing(start: Start, damaged: Path) -> None:
-    with salvage_takes_long(damaged):
+    with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
         assert client.reply(session_id, "hello").startswith("You said: hello")
         kill(client)
         assert not any(it.is_alive for it in pending_infos(damaged))
-    see_it_recorded(start)
+    wait_until_recorded(start)
     check_turns(damaged, session_id, "hello")
     assert pending_files(damaged) == []
     (report,) = reports(damaged)
@@ -371,17 +373,17 @@ def test_a_session_continues_after_its_recovered_entries(start: Start, store_pat
         store._truncate_wal()  # noqa: SLF001 - the damage would else be hidden by it
     for index in ("session_by_time", "session_by_cwd", "sqlite_autoindex_session_1"):
         overwrite(store_path, index)
-    with salvage_takes_long(store_path):
+    with recovery_blocked(store_path):
         client.prompt(session_id, "during")
         client.prompt(session_id, "later")
         kill(client)
-    see_it_recorded(start)
+    wait_until_recorded(start)
     check_turns(store_path, session_id, "before", "during", "later")
     assert len(reports(store_path)) == 1
 
 
 def test_leaving_during_recovery_names_the_pending_file(start: Start, damaged: Path) -> None:
-    with salvage_takes_long(damaged):
+    with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
         client.prompt(session_id, "hello")
@@ -391,13 +393,13 @@ def test_leaving_during_recovery_names_the_pending_file(start: Start, damaged: P
     (found,) = pending_infos(damaged)
     told = f"rekindle: {found.entries} entries wait in {file}, to be recorded when the store works"
     assert told in stderr
-    see_it_recorded(start)
+    wait_until_recorded(start)
     check_turns(damaged, session_id, "hello")
     assert pending_files(damaged) == []
 
 
 def test_two_killed_processes_leave_two_pending_files(start: Start, damaged: Path) -> None:
-    with salvage_takes_long(damaged):
+    with recovery_blocked(damaged):
         clients = [start(*EXAMPLE_AGENT) for _ in range(2)]
         ids = [client.new() for client in clients]
         for client, id_ in zip(clients, ids, strict=True):
@@ -406,7 +408,7 @@ def test_two_killed_processes_leave_two_pending_files(start: Start, damaged: Pat
         assert len(pending_infos(damaged)) == 2
         for client in clients:
             kill(client)
-    see_it_recorded(start)
+    wait_until_recorded(start)
     for id_ in ids:
         check_turns(damaged, id_, "hello", "again")
     assert pending_files(damaged) == []
@@ -426,7 +428,7 @@ def test_losses_are_reported_if_nothing_can_be_written(start: Start, store_path:
 
 
 def test_a_changing_command_applies_pending_changes(start: Start, damaged: Path) -> None:
-    with salvage_takes_long(damaged):
+    with recovery_blocked(damaged):
         client = start(*EXAMPLE_AGENT)
         session_id = client.new()
         client.prompt(session_id, "hello")

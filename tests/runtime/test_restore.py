@@ -201,7 +201,7 @@ def test_a_prompt_after_the_agent_died_goes_to_the_restarted_agent(
     assert "You said first: Hello" in said(client.updates(session_id))
 
 
-def held_by(pid: int) -> tuple[int, int]:
+def descriptors_and_threads(pid: int) -> tuple[int, int]:
     """Return the number of descriptors and threads of a process."""
     process = Path("/proc") / str(pid)
     return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
@@ -212,16 +212,16 @@ def test_a_dead_agent_leaves_no_state(start: Start) -> None:
     client = connect(start)
     session_id = client.new()
 
-    def lose_an_agent() -> None:
+    def kill_and_restart_agent() -> None:
         assert "error" in client.answer(client.start(session_id, "crash"))
         client.prompt(session_id, "Hello?")
 
-    lose_an_agent()
-    before = held_by(client.process.pid)
-    lose_an_agent()
+    kill_and_restart_agent()
+    before = descriptors_and_threads(client.process.pid)
+    kill_and_restart_agent()
     deadline = time.monotonic() + 10
-    while held_by(client.process.pid) > before and time.monotonic() < deadline:
+    while descriptors_and_threads(client.process.pid) > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    after = held_by(client.process.pid)
+    after = descriptors_and_threads(client.process.pid)
     assert after[0] <= before[0]
     assert after[1] <= before[1]

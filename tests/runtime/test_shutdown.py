@@ -59,7 +59,7 @@ def start(tmp_path: Path) -> Iterator[Starter]:
             stream.close()
 
 
-def until(look: Callable[[], bool]) -> None:
+def wait_until(look: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not look():
         assert time.monotonic() < deadline
@@ -222,10 +222,10 @@ def test_the_agent_ends_if_rekindle_is_killed(
     note = tmp_path / "pid"
     obedient = STUBBORN.replace("SIG_IGN", "SIG_DFL")
     process = start(STUBBORN if is_stubborn else obedient, note)
-    until(note.exists)
+    wait_until(note.exists)
     process.kill()
     process.wait(PATIENCE)
-    until(lambda: not is_running(int(note.read_text())))
+    wait_until(lambda: not is_running(int(note.read_text())))
 
 
 def test_the_agent_has_a_grace_time_after_rekindle_is_killed(
@@ -241,15 +241,15 @@ def test_the_agent_has_a_grace_time_after_rekindle_is_killed(
         "open(sys.argv[2], 'w').close()"
     )
     process = start(code, note, bye, options=("--grace", "30"))
-    until(note.exists)
+    wait_until(note.exists)
     process.kill()
-    until(bye.exists)
+    wait_until(bye.exists)
 
 
 def test_the_orphan_guard_ends_with_its_agent(start: Starter, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     process = start("import os, sys; open(sys.argv[1], 'w').close(); sys.stdin.read()", note)
-    until(note.exists)
+    wait_until(note.exists)
     guard = next(pid for pid in children_of(process.pid) if "rekindle-guard" in command_of(pid))
     assert process.stdin
     process.stdin.close()

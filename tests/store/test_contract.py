@@ -38,7 +38,7 @@ from test_selection import some
 NOW = 1_700_000_000_000_000
 
 
-def stretch(
+def batch(
     *lines: bytes, session: str = "s1", kind: Kind = Kind.UPDATE, at_us: int = NOW
 ) -> EntryBatch:
     return EntryBatch(
@@ -51,8 +51,8 @@ def stretch(
     )
 
 
-def opened(session: str, at_us: int = NOW, **told: object) -> Opened:
-    return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
+def opened(session: str, at_us: int = NOW, **fields: object) -> Opened:
+    return Opened(session_id=session, at_us=at_us, **fields)  # type: ignore[arg-type]
 
 
 def titled(source: TitleSource, title: str | None) -> Titled:
@@ -68,8 +68,8 @@ def ids(sessions: list[Session]) -> list[str]:
 
 
 def test_entries_are_read_back_in_order(store: Store) -> None:
-    store.write([stretch(b"1", b"2", b"3")])
-    store.write([stretch(b"4"), stretch(b"x", session="s2"), stretch(b"5")], sync=True)
+    store.write([batch(b"1", b"2", b"3")])
+    store.write([batch(b"4"), batch(b"x", session="s2"), batch(b"5")], sync=True)
     assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4"), (5, b"5")]
     assert lines(store, "s2") == [(1, b"x")]
 
@@ -94,28 +94,28 @@ def test_an_entry_keeps_all_its_fields(store: Store) -> None:
 
 
 def test_empty_lines_are_kept_as_entries(store: Store) -> None:
-    store.write([stretch(b""), stretch(b"", b"", b"x")])
+    store.write([batch(b""), batch(b"", b"", b"x")])
     assert lines(store) == [(1, b""), (2, b""), (3, b""), (4, b"x")]
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 6, 99])
 def test_reading_can_start_after_any_seq(store: Store, after: int) -> None:
-    store.write([stretch(b"1", b"2", b"3")])
-    store.write([stretch(b"4", b"5"), stretch(b"6")])
+    store.write([batch(b"1", b"2", b"3")])
+    store.write([batch(b"4", b"5"), batch(b"6")])
     assert [seq for seq, _ in lines(store, after=after)] == list(range(after + 1, 7))
 
 
 def test_a_long_session_is_read_completely(store: Store) -> None:
     for number in range(300):
-        store.write([stretch(b"%d" % number)])
+        store.write([batch(b"%d" % number)])
     assert [line for _, line in lines(store)] == [b"%d" % number for number in range(300)]
 
 
 def test_reading_continues_while_entries_are_appended(store: Store) -> None:
-    store.write([stretch(b"1", b"2")])
+    store.write([batch(b"1", b"2")])
     reading = store.read("s1")
     assert next(reading).line == b"1"
-    store.write([stretch(b"3")])
+    store.write([batch(b"3")])
     assert next(reading).line == b"2"
 
 
@@ -127,7 +127,7 @@ def test_an_unknown_session_raises_session_not_found(store: Store) -> None:
 
 
 def test_the_first_change_creates_the_session(store: Store) -> None:
-    store.write([stretch(b"1", session="a")])
+    store.write([batch(b"1", session="a")])
     store.write([opened("b")])
     store.write([Titled(session_id="c", at_us=NOW, source=TitleSource.USER, title="t")])
     for name in "abc":
@@ -151,12 +151,12 @@ def test_opened_sets_only_the_given_fields(store: Store) -> None:
 
 
 def test_only_activity_moves_the_time_forward(store: Store) -> None:
-    store.write([stretch(b"1", kind=Kind.PROMPT, at_us=NOW + 5)])
-    store.write([stretch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
-    store.write([stretch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
+    store.write([batch(b"1", kind=Kind.PROMPT, at_us=NOW + 5)])
+    store.write([batch(b"2", kind=Kind.UPDATE, at_us=NOW + 9)])
+    store.write([batch(b"3", kind=Kind.ANSWER, at_us=NOW - 9)])
     session = store.session("s1")
     assert (session.updated_us, session.last_seq) == (NOW + 5, 3)
-    both = [stretch(b"4", kind=Kind.PROMPT, at_us=NOW + 8), stretch(b"5", kind=Kind.ANSWER)]
+    both = [batch(b"4", kind=Kind.PROMPT, at_us=NOW + 8), batch(b"5", kind=Kind.ANSWER)]
     store.write(both)
     assert store.session("s1").updated_us == NOW + 8
 
@@ -194,12 +194,12 @@ def test_outranked_titles_are_kept(store: Store) -> None:
 
 
 def test_extend_requires_the_expected_last_seq(store: Store) -> None:
-    assert store.extend("s1", 0, iter([opened("s1", cwd="/p"), stretch(b"1", b"2")]))
-    assert not store.extend("s1", 0, iter([stretch(b"x")]))
-    assert not store.extend("nobody", 1, iter([stretch(b"x", session="nobody")]))
-    store.write([stretch(b"3")])
-    assert not store.extend("s1", 2, iter([stretch(b"x")]))
-    assert store.extend("s1", 3, iter([stretch(b"4", kind=Kind.PROMPT, at_us=NOW + 1)]))
+    assert store.extend("s1", 0, iter([opened("s1", cwd="/p"), batch(b"1", b"2")]))
+    assert not store.extend("s1", 0, iter([batch(b"x")]))
+    assert not store.extend("nobody", 1, iter([batch(b"x", session="nobody")]))
+    store.write([batch(b"3")])
+    assert not store.extend("s1", 2, iter([batch(b"x")]))
+    assert store.extend("s1", 3, iter([batch(b"4", kind=Kind.PROMPT, at_us=NOW + 1)]))
     assert lines(store) == [(1, b"1"), (2, b"2"), (3, b"3"), (4, b"4")]
     assert (store.session("s1").cwd, store.session("s1").updated_us) == ("/p", NOW + 1)
     with pytest.raises(SessionNotFound):
@@ -208,21 +208,21 @@ def test_extend_requires_the_expected_last_seq(store: Store) -> None:
 
 def test_extend_applies_nothing_if_the_iterable_raises(store: Store) -> None:
     def broken() -> Iterator[EntryBatch]:
-        yield stretch(b"2")
-        yield stretch(b"x", session="s2")
+        yield batch(b"2")
+        yield batch(b"x", session="s2")
         raise KeyError
 
-    store.write([stretch(b"1")])
+    store.write([batch(b"1")])
     with pytest.raises(KeyError):
         store.extend("s1", 1, broken())
     assert lines(store) == [(1, b"1")]
     assert ids(store.sessions(Page(with_unopened=True))) == ["s1"]
-    store.write([stretch(b"2")])
+    store.write([batch(b"2")])
     assert lines(store) == [(1, b"1"), (2, b"2")]
 
 
 def test_a_deleted_session_is_kept_but_not_listed(store: Store) -> None:
-    store.write([opened("s1", cwd="/p"), stretch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
+    store.write([opened("s1", cwd="/p"), batch(b"1"), Deleted(session_id="s1", at_us=NOW + 7)])
     store.write([Deleted(session_id="nobody", at_us=NOW)])
     assert store.sessions(Page()) == []
     assert ids(store.sessions(Page(deleted=True))) == ["s1"]
@@ -235,7 +235,7 @@ def test_a_deleted_session_is_kept_but_not_listed(store: Store) -> None:
 def test_sessions_are_listed_last_updated_first(store: Store) -> None:
     for name, at_us in (("a", 3), ("b", 9), ("c", 9), ("d", 1)):
         store.write([opened(name, cwd="/p")])
-        store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
+        store.write([batch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + at_us)])
     assert ids(store.sessions(Page())) == ["c", "b", "a", "d"]
     assert ids(store.sessions(Page(limit=2))) == ["c", "b"]
 
@@ -245,18 +245,18 @@ def test_paging_is_stable_under_concurrent_writes(store: Store) -> None:
     for number in range(10):
         name = f"s{number}"
         store.write([opened(name, cwd="/p")])
-        store.write([stretch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + number // 2)])
+        store.write([batch(b"1", session=name, kind=Kind.PROMPT, at_us=NOW + number // 2)])
     seen: list[str] = []
     before = None
     while page := store.sessions(Page(limit=3, before=before)):
         seen += ids(page)
         before = (page[-1].updated_us, page[-1].id)
-        store.write([stretch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
+        store.write([batch(b"2", session="new", kind=Kind.PROMPT, at_us=NOW + 99)])
     assert seen == [f"s{number}" for number in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
 
 
 def test_unopened_sessions_are_listed_only_on_request(store: Store) -> None:
-    store.write([stretch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
+    store.write([batch(b"1", session="of a sub-agent"), opened("s1", cwd="/p")])
     assert ids(store.sessions(Page())) == ["s1"]
     assert sorted(ids(store.sessions(Page(with_unopened=True)))) == ["of a sub-agent", "s1"]
     assert store.session("of a sub-agent").is_unopened
@@ -274,15 +274,15 @@ def test_sessions_are_filtered_by_folder_and_agent(store: Store) -> None:
         ]
     )
 
-    def choose(**page: str) -> list[str]:
+    def filtered(**page: str) -> list[str]:
         return sorted(ids(store.sessions(Page(**page))))  # type: ignore[arg-type]
 
-    assert choose(cwd="/p") == ["a", "c"]
-    assert choose(agent="FAKE") == choose(agent="fake") == ["a", "b"]
-    assert choose(agent="other") == choose(agent="THE") == ["c"]
-    assert choose(agent="%") == choose(agent="bin/fake") == []
-    assert choose(cwd="/p", agent="Fake") == ["a"]
-    assert choose() == ["a", "b", "c", "d"]
+    assert filtered(cwd="/p") == ["a", "c"]
+    assert filtered(agent="FAKE") == filtered(agent="fake") == ["a", "b"]
+    assert filtered(agent="other") == filtered(agent="THE") == ["c"]
+    assert filtered(agent="%") == filtered(agent="bin/fake") == []
+    assert filtered(cwd="/p", agent="Fake") == ["a"]
+    assert filtered() == ["a", "b", "c", "d"]
 
 
 def test_agent_commands_match_the_whole_identity(store: Store) -> None:
@@ -335,9 +335,9 @@ def test_a_fork_copies_the_entries_of_its_parent(store: Store) -> None:
         [
             opened("s1", agent=AgentIdentity(name="A", command=("a",)), cwd="/p"),
             titled(TitleSource.PROMPT, "words"),
-            stretch(b"p1", kind=Kind.PROMPT),
-            stretch(b"1", b"2", b"3"),
-            stretch(b"p2", kind=Kind.PROMPT),
+            batch(b"p1", kind=Kind.PROMPT),
+            batch(b"1", b"2", b"3"),
+            batch(b"p2", kind=Kind.PROMPT),
         ]
     )
     for until, name in ((5, "whole"), (3, "part"), (0, "none")):
@@ -351,7 +351,7 @@ def test_a_fork_copies_the_entries_of_its_parent(store: Store) -> None:
             UNKNOWN_TO_AGENT,
             at_us,
         )
-    store.write([stretch(b"x", session="part"), stretch(b"y")])
+    store.write([batch(b"x", session="part"), batch(b"y")])
     assert [line for _, line in lines(store, "part")] == [b"p1", b"1", b"2", b"x"]
     assert [line for _, line in lines(store)] == [b"p1", b"1", b"2", b"3", b"p2", b"y"]
     with pytest.raises(SessionNotFound):
@@ -404,14 +404,14 @@ def test_a_session_has_one_lease_holder(store: Store) -> None:
 
 
 def test_erase_removes_a_session_without_a_tombstone(store: Store) -> None:
-    store.write([stretch(b"1"), stretch(b"2", session="s2")])
+    store.write([batch(b"1"), batch(b"2", session="s2")])
     store.acquire_lease("s1", LeaseHolder(token="t", pid=1, machine="h"))  # noqa: S106 - no password
     store.erase("s1")
     store.erase("s1")
     with pytest.raises(SessionNotFound):
         store.session("s1")
     assert ids(store.sessions(Page(with_unopened=True))) == ["s2"]
-    store.write([stretch(b"new")])
+    store.write([batch(b"new")])
     assert lines(store) == [(1, b"new")]
     assert store.lease_holder("s1") is None
 
@@ -433,8 +433,8 @@ def test_purge_keeps_only_tombstones(store: Store) -> None:
     agent = AgentIdentity(name="A", command=("a",))
     for name, at_us in (("old", 1), ("new", 3)):
         store.write([opened(name, cwd="/p", agent=agent, agent_session_id="a")])
-        store.write([stretch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
-    store.write([opened("kept", cwd="/p"), stretch(b"1", session="kept")])
+        store.write([batch(b"secret", session=name), Deleted(session_id=name, at_us=NOW + at_us)])
+    store.write([opened("kept", cwd="/p"), batch(b"1", session="kept")])
     assert store.deleted_ids(NOW + 3) == ["old"]
     assert store.deleted_ids(NOW + 9) == ["old", "new"]
     assert store.deleted_ids(NOW + 9, 1) == ["old"]
@@ -450,7 +450,7 @@ def test_purge_keeps_only_tombstones(store: Store) -> None:
     assert store.known_ids(["old"]) == {"old"}
 
 
-class AsTheModelDoes(RuleBasedStateMachine):
+class SqliteAgainstMemory(RuleBasedStateMachine):
     """SQLite behaves like plain lists, whatever is written and however often it is reopened."""
 
     def __init__(self) -> None:
@@ -473,7 +473,7 @@ class AsTheModelDoes(RuleBasedStateMachine):
     def write_entries(
         self, session: str, kind: Kind, at_us: int, lines: list[bytes], *, sync: bool
     ) -> None:
-        change = stretch(*lines, session=session, kind=kind, at_us=at_us)
+        change = batch(*lines, session=session, kind=kind, at_us=at_us)
         for store in (self.real, self.model):
             store.write([change], sync=sync)
 
@@ -507,7 +507,7 @@ class AsTheModelDoes(RuleBasedStateMachine):
             store.write([Archived(session_id=session, at_us=at_us, is_archived=is_archived)])
 
     @rule(session=SESSIONS, turns=st.integers(0, 3), messages=st.integers(0, 3))
-    def tally(self, session: str, turns: int, messages: int) -> None:
+    def count(self, session: str, turns: int, messages: int) -> None:
         for store in (self.real, self.model):
             store.write([Counted(session_id=session, at_us=1, turns=turns, messages=messages)])
 
@@ -523,7 +523,7 @@ class AsTheModelDoes(RuleBasedStateMachine):
         self.real = SqliteStore(self.path, hooks=HOOKS)
 
     @invariant()
-    def both_tell_the_same(self) -> None:
+    def both_have_the_same_contents(self) -> None:
         everything = [
             Page(with_unopened=True, with_archived=True, deleted=deleted)
             for deleted in (False, True)
@@ -540,5 +540,5 @@ class AsTheModelDoes(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestAsTheModelDoes = AsTheModelDoes.TestCase
+TestAsTheModelDoes = SqliteAgainstMemory.TestCase
 TestAsTheModelDoes.settings = settings(max_examples=some(100))

@@ -40,8 +40,8 @@ MONDAY = 1_699_833_600_000_000  # 2023-11-13, midnight in UTC
 DAY = 24 * 3600 * 1_000_000
 
 
-def opened(session: str, at_us: int = MONDAY, **told: object) -> Opened:
-    return Opened(session_id=session, at_us=at_us, **told)  # type: ignore[arg-type]
+def opened(session: str, at_us: int = MONDAY, **fields: object) -> Opened:
+    return Opened(session_id=session, at_us=at_us, **fields)  # type: ignore[arg-type]
 
 
 def entry(kind: Kind, message: object, protocol: int = 1, session: str = "s") -> EntryBatch:
@@ -56,8 +56,8 @@ def prompt(protocol: int = 1) -> EntryBatch:
     return entry(Kind.PROMPT, {"id": 1, "params": {"prompt": []}}, protocol)
 
 
-def update(protocol: int = 1, /, **told: object) -> EntryBatch:
-    return entry(Kind.UPDATE, {"params": {"update": told}}, protocol)
+def update(protocol: int = 1, /, **fields: object) -> EntryBatch:
+    return entry(Kind.UPDATE, {"params": {"update": fields}}, protocol)
 
 
 def state(name: str) -> EntryBatch:

@@ -35,11 +35,11 @@ def home(tmp_path: Path) -> Path:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"1")])
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), batch("ses_1", b"1")])
     return path
 
 
-def said(session: str, line: bytes) -> EntryBatch:
+def batch(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 

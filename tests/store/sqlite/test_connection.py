@@ -22,7 +22,7 @@ from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.titles import title_from_prompt
 
 
-def said(line: bytes) -> EntryBatch:
+def batch(line: bytes) -> EntryBatch:
     return EntryBatch(session_id="s", side=Side.AGENT, kind=Kind.UPDATE, at_us=1, data=line)
 
 
@@ -42,7 +42,7 @@ def test_the_wal_of_a_newer_store_is_left_untouched(tmp_path: Path) -> None:
     path, copy = tmp_path / "s.db", tmp_path / "copy"
     copy.mkdir()
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         with closing(apsw.Connection(str(path))) as db:
             db.execute(f"pragma user_version = {len(MIGRATIONS) + 1}")
             # As a killed process leaves it.
@@ -68,14 +68,14 @@ def test_a_store_in_creation_is_not_reported_as_damaged(tmp_path: Path) -> None:
     lock_path(path).touch()
     looked: list[str] = []
 
-    def make(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
+    def create_meanwhile(_cursor: apsw.Cursor, statement: str, _bindings: object) -> bool:
         if "sqlite_schema" in statement and not looked:
             looked.append(statement)
             SqliteStore(path).close()
         return True
 
     def watch(db: apsw.Connection) -> None:
-        db.exec_trace = make
+        db.exec_trace = create_meanwhile
 
     apsw.connection_hooks.append(watch)
     try:
@@ -90,7 +90,7 @@ def test_a_store_in_creation_is_not_reported_as_damaged(tmp_path: Path) -> None:
 def test_a_wrong_header_is_damage_only_with_our_tables(tmp_path: Path, what: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         store._query(f"pragma {what}")  # noqa: SLF001
     for create in (True, False):
         with pytest.raises(StoreDamaged, match="does not fit its tables"):
@@ -133,14 +133,14 @@ def test_a_changed_table_is_reported_as_damage(tmp_path: Path, name: str) -> Non
     path = tmp_path / "s.db"
     holder = LeaseHolder(machine="h", pid=1, token=name)
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), batch(b"1")])
     rename(path, name)
     try:
         with SqliteStore(path) as store:
-            store.write([Opened(session_id="s", at_us=2, cwd="/p"), said(b"2")])
+            store.write([Opened(session_id="s", at_us=2, cwd="/p"), batch(b"2")])
             store.acquire_lease("s", holder)
             store.sessions(Page(cwd="/p"))
-            store.apply_pending("t", [said(b"3")])
+            store.apply_pending("t", [batch(b"3")])
             lines = [entry.line for entry in store.read("s")]
     except StoreDamaged:
         pass
@@ -152,21 +152,21 @@ def test_a_changed_table_is_reported_as_damage(tmp_path: Path, name: str) -> Non
 def test_opening_for_reading_changes_no_file(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
     (tmp_path / "s.db.lock").unlink()
     before = path.read_bytes()
     with SqliteStore(path, create=False) as store:
         assert [session.id for session in store.sessions(Page(with_unopened=True))] == ["s"]
         assert [entry.line for entry in store.read("s")] == [b"1"]
         with pytest.raises(StoreUnavailable, match="cannot be written"):
-            store.write([said(b"2")])
+            store.write([batch(b"2")])
     assert path.read_bytes() == before
 
 
 def test_a_store_with_an_unshareable_wal_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
     # The shared memory file of the WAL cannot be opened.
     (tmp_path / "s.db-shm").mkdir()
     (tmp_path / "s.db-wal").mkdir()
@@ -177,13 +177,13 @@ def test_a_store_with_an_unshareable_wal_can_be_read(tmp_path: Path) -> None:
 def test_a_replaced_store_is_detected_at_the_next_sync(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")], sync=True)
+        store.write([batch(b"1")], sync=True)
         path.rename(tmp_path / "moved.db")
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-            store.write([said(b"2")], sync=True)
+            store.write([batch(b"2")], sync=True)
         SqliteStore(path).close()
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
-            store.write([said(b"2")], sync=True)
+            store.write([batch(b"2")], sync=True)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_replaced_store_is_detected_at_the_next_sync(tmp_path: Path) -> None:
 def test_a_malformed_row_raises_store_damaged(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="s", at_us=1, cwd="/p"), said(b"1")])
+        store.write([Opened(session_id="s", at_us=1, cwd="/p"), batch(b"1")])
         with closing(apsw.Connection(str(path))) as db:
             db.execute(damage)
         with pytest.raises(StoreError, match=r"is damaged|is packed in a way unknown"):
@@ -213,7 +213,7 @@ def test_a_new_session_and_its_first_entry_are_written_atomically(tmp_path: Path
                 "create trigger no before insert on stretch begin select raise(abort, 'x'); end"
             )
         with pytest.raises(StoreUnavailable):
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
         assert store.sessions(Page()) == []
 
 
@@ -246,7 +246,7 @@ def test_a_reader_rolls_back_a_killed_upgrade(tmp_path: Path) -> None:
     path, left = tmp_path / "s.db", tmp_path / "left"
     left.mkdir()
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
     with closing(apsw.Connection(str(path))) as db:
         # A new store has this mode until its WAL exists.
         db.pragma("journal_mode", "delete")
@@ -276,7 +276,7 @@ def test_opening_a_store_twice_keeps_its_locks(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     look = [sys.executable, "-c", HELD_BY_ANOTHER, str(path)]
     with SqliteStore(path) as first:
-        first.write([said(b"1")])
+        first.write([batch(b"1")])
         with SqliteStore(path):
             # Otherwise a reading `sqlite3` would remove the WAL on exit.
             assert subprocess.check_output(look, text=True) == "held\n"

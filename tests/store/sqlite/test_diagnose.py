@@ -9,7 +9,7 @@ from rekindle.store.sqlite.diagnose import check_integrity
 from rekindle.store.sqlite.inspect import Inspection
 
 
-class Unsound:
+class StoreWithComplaints:
     """A store about which SQLite has these complaints."""
 
     def __init__(self, *complaints: str) -> None:
@@ -26,6 +26,6 @@ class Unsound:
 )
 def test_only_the_first_complaints_are_shown(pages: int, said: str) -> None:
     lines = ["*** in database main ***", *(f"page {n}" for n in range(1, pages + 1))]
-    store = cast("Inspection", Unsound("\n".join(lines)))
+    store = cast("Inspection", StoreWithComplaints("\n".join(lines)))
     (diagnosis,) = check_integrity(store, Path("/s.db"), lambda: None, full=False)
     assert diagnosis.text == f"damaged: {said}"

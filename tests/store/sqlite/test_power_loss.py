@@ -37,18 +37,18 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
     """Write; return the state at one moment, and the number of moments."""
     failure, written, promised = Failure(), 0, 0
 
-    def look(at: int) -> None:
+    def state_at(at: int) -> None:
         if at == moment:
             failure.files, failure.promised = disk.snapshot(), promised
 
     with losing_disk() as disk, pytest.MonkeyPatch.context() as patch:
         # Checkpoints are the hardest part, so there should be some.
         patch.setattr(connection, "_PAGES_PER_CHECKPOINT", 8)
-        disk.before_each = look
+        disk.before_each = state_at
         with SqliteStore(path) as store:
             store.write([Opened(session_id="s", at_us=1, cwd="/p")], sync=True)
             for count, length, sync, is_imported in writes:
-                changes = [said(range(written, written + count), length)]
+                changes = [batch(range(written, written + count), length)]
                 if is_imported:
                     assert store.extend("s", written, changes, sync=sync)
                 else:
@@ -59,7 +59,7 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
     return failure, moments
 
 
-def said(numbers: range, length: int) -> EntryBatch:
+def batch(numbers: range, length: int) -> EntryBatch:
     data = b"\n".join(b"%d %s" % (number, b"x" * length) for number in numbers)
     return EntryBatch(
         session_id="s",

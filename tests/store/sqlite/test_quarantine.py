@@ -127,11 +127,11 @@ def test_the_report_survives_a_kill_at_any_moment(
     path = damaged(tmp_path)
     write = quarantine._write  # noqa: SLF001
 
-    def see(file: Path, data: bytes) -> None:
+    def check_before_rename(file: Path, data: bytes) -> None:
         assert not path.is_file()
         write(file, data)
 
-    monkeypatch.setattr(quarantine, "_write", see)
+    monkeypatch.setattr(quarantine, "_write", check_before_rename)
     report = recover(path, title_from_prompt)
     assert report
     # Killed before the new store was renamed.
@@ -185,12 +185,12 @@ def test_a_store_recovered_meanwhile_is_not_quarantined_again(
     saved: list[RecoveryReport | None] = []
     lock_it = quarantine._locked  # noqa: SLF001
 
-    def be_late(path: Path) -> AbstractContextManager[FileLock]:
+    def acquire_late(path: Path) -> AbstractContextManager[FileLock]:
         monkeypatch.setattr(quarantine, "_locked", lock_it)
         saved.append(recover(path, title_from_prompt, is_certain=True))
         return lock_it(path)
 
-    monkeypatch.setattr(quarantine, "_locked", be_late)
+    monkeypatch.setattr(quarantine, "_locked", acquire_late)
     assert recover(path, title_from_prompt, is_certain=True) == saved[0] == reports(path)[0]
     assert len(reports(path)) == 1
 
@@ -200,11 +200,11 @@ def test_one_process_recovers_and_the_others_wait(tmp_path: Path) -> None:
     has_begun, may_go_on = Event(), Event()
     came: list[RecoveryReport | None] = []
 
-    def hold_up(_: float) -> None:
+    def block(_: float) -> None:
         has_begun.set()
         assert may_go_on.wait(PATIENCE)
 
-    one = Thread(target=lambda: came.append(recover(path, title_from_prompt, progress=hold_up)))
+    one = Thread(target=lambda: came.append(recover(path, title_from_prompt, progress=block)))
     other = Thread(target=lambda: came.append(recover(path, title_from_prompt)))
     one.start()
     assert has_begun.wait(PATIENCE)

@@ -167,7 +167,7 @@ def test_a_lost_leaf_loses_only_its_own_entries(original: Original, tmp_path: Pa
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
+def store_in_wal(tmp_path_factory: pytest.TempPathFactory) -> Original:
     """Return a store with a part still in its WAL, as a killed process leaves it."""
     folder = tmp_path_factory.mktemp("logged")
     path, copy = folder / "s.db", folder / "copy.db"
@@ -183,43 +183,45 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(files, whole.entries, whole.ids, {}, [], [])
 
 
-def test_rows_in_the_wal_are_recovered(logged: Original, tmp_path: Path) -> None:
-    path = lay_down(logged.files, tmp_path / "x")
+def test_rows_in_the_wal_are_recovered(store_in_wal: Original, tmp_path: Path) -> None:
+    path = lay_down(store_in_wal.files, tmp_path / "x")
     report = recover(path, title_from_prompt, is_certain=True)
     assert report
-    assert check_result(path, logged, report) == logged.entries
+    assert check_result(path, store_in_wal, report) == store_in_wal.entries
     aside = Path(report.path)
-    assert aside.read_bytes() == logged.files[""]
-    assert Path(f"{aside}-wal").read_bytes() == logged.files["-wal"]
+    assert aside.read_bytes() == store_in_wal.files[""]
+    assert Path(f"{aside}-wal").read_bytes() == store_in_wal.files["-wal"]
 
 
 @settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
 def test_a_torn_wal_loses_only_the_torn_part(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+    store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    log, chance = bytearray(logged.files["-wal"]), chance_of(seed)
+    log, chance = bytearray(store_in_wal.files["-wal"]), chance_of(seed)
     if chance.choice([True, False]):
         del log[chance.randrange(len(log)) :]
     for _ in range(chance.randint(0, 3)):
         if log:
             log[chance.randrange(len(log))] ^= 1 << chance.randrange(8)
-    path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path_factory.getbasetemp() / "torn")
+    path = lay_down(
+        store_in_wal.files | {"-wal": bytes(log)}, tmp_path_factory.getbasetemp() / "torn"
+    )
     report = recover(path, title_from_prompt, is_certain=True)
     assert report
-    saved = check_result(path, logged, report)
-    assert all(logged.entries[about] == entry for about, entry in saved.items())
+    saved = check_result(path, store_in_wal, report)
+    assert all(store_in_wal.entries[about] == entry for about, entry in saved.items())
     before = [f"ses_{n}" for n in range(12)]
-    assert {about for about in logged.entries if about[0] in before} <= set(saved)
+    assert {about for about in store_in_wal.entries if about[0] in before} <= set(saved)
 
 
-def test_frames_after_a_damaged_one_are_recovered(logged: Original, tmp_path: Path) -> None:
-    log = bytearray(logged.files["-wal"])
+def test_frames_after_a_damaged_one_are_recovered(store_in_wal: Original, tmp_path: Path) -> None:
+    log = bytearray(store_in_wal.files["-wal"])
     log[32 + 24 + 100] ^= 1
-    path = lay_down(logged.files | {"-wal": bytes(log)}, tmp_path / "x")
+    path = lay_down(store_in_wal.files | {"-wal": bytes(log)}, tmp_path / "x")
     report = recover(path, title_from_prompt, is_certain=True)
     assert report
-    assert len(check_result(path, logged, report)) > len(logged.entries) - 20
+    assert len(check_result(path, store_in_wal, report)) > len(store_in_wal.entries) - 20
 
 
 # -- wrong rowids -----------------------------------------------------------------------------

@@ -27,24 +27,24 @@ CHANGES = (
 )
 
 
-def quarantined(path: Path, lock: FileLock) -> None:
+def quarantine_now(path: Path, lock: FileLock) -> None:
     damaged = quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
     assert quarantine._recover(path, damaged, title_from_prompt, print)  # noqa: SLF001
 
 
-def at_look(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
+def at_check(store: SqliteStore, number: int, act: Callable[[], object]) -> None:
     """Call `act` at the n-th check whether the store's file was replaced."""
-    check, looks = store._identity.check, iter(range(1, 9))  # noqa: SLF001
+    check, checks = store._identity.check, iter(range(1, 9))  # noqa: SLF001
 
-    def look() -> None:
-        is_due = next(looks) == number
+    def check_identity() -> None:
+        is_due = next(checks) == number
         if is_due and number == AFTER:
             act()
         check()
         if is_due and number != AFTER:
             act()
 
-    store._identity.check = look  # noqa: SLF001 # type: ignore[method-assign]
+    store._identity.check = check_identity  # noqa: SLF001 # type: ignore[method-assign]
 
 
 WITHIN, AFTER = 3, 4
@@ -66,7 +66,7 @@ def test_an_uncertain_commit_is_written_once(
         before = {id_: list(store.read(id_)) for id_ in ("ses_1", "ses_2")}
         turns = store.session("ses_1").turns
         assert lock.acquire(0)
-        at_look(store, when, lambda: quarantined(path, lock))
+        at_check(store, when, lambda: quarantine_now(path, lock))
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
             store.write(CHANGES, sync=True, timeout=0.01)
         lock.release()
@@ -88,7 +88,7 @@ def test_an_uncertain_commit_is_not_rescued_from_a_removed_store(tmp_path: Path)
         store.acquire_lease("ses_1", HOLDER)
         before, turns = list(store.read("ses_1")), store.session("ses_1").turns
         assert lock.acquire(0)
-        at_look(store, AFTER, path.unlink)
+        at_check(store, AFTER, path.unlink)
         with pytest.raises(StoreUnavailable, match="was removed or replaced"):
             store.write(CHANGES, sync=True, timeout=0.01)
         lock.release()

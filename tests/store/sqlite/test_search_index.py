@@ -124,7 +124,7 @@ def test_only_changed_documents_are_written(store: SqliteStore, path: Path) -> N
             if change:
                 store.write([change])
             before = index.db.total_changes()
-            index.db.set_update_hook(writes := Writes())
+            index.db.set_update_hook(writes := WriteCounter())
             for _ in update_index(index, reader):
                 pass
             index.db.set_update_hook(None)
@@ -132,7 +132,7 @@ def test_only_changed_documents_are_written(store: SqliteStore, path: Path) -> N
             assert (index.db.total_changes() > before) is bool(change)
 
 
-class Writes:
+class WriteCounter:
     """Counts the documents that are written."""
 
     def __init__(self) -> None:
@@ -198,14 +198,14 @@ def test_purged_text_leaves_no_trace_in_the_index(
 def test_a_session_purged_during_indexing_is_not_written(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "hunter2")])
     with SqliteSearchIndex(path) as index, SqliteStore(path, create=False) as reader:
-        steps = update_index(index, Interrupted(reader, store))  # type: ignore[arg-type]
+        steps = update_index(index, PurgingStore(reader, store))  # type: ignore[arg-type]
         assert list(steps) == []
     for name, content in files(path).items():
         assert b"hunter2" not in content, name
     assert found(path, "hunter2") == []
 
 
-class Interrupted:
+class PurgingStore:
     """A store in which a session is purged right after it was read."""
 
     def __init__(self, reader: SqliteStore, store: SqliteStore) -> None:
@@ -370,13 +370,13 @@ def test_concurrent_opens_create_one_index(tmp_path: Path) -> None:
             store.write([opened("a"), asked("a", "Hello")])
         start = Barrier(8)
 
-        def open_it(path: Path = path, start: Barrier = start) -> int:
+        def open_index(path: Path = path, start: Barrier = start) -> int:
             start.wait()
             with SqliteSearchIndex(path, timeout=20) as index:
                 return len(index.shards())
 
         with ThreadPoolExecutor(8) as pool:
-            assert [it.result() for it in [pool.submit(open_it) for _ in range(8)]] == [0] * 8
+            assert [it.result() for it in [pool.submit(open_index) for _ in range(8)]] == [0] * 8
 
 
 def shards(path: Path) -> list[int]:

@@ -18,7 +18,7 @@ from rekindle.store.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
 
 
-def said(*lines: bytes, session: str = "s") -> EntryBatch:
+def batch(*lines: bytes, session: str = "s") -> EntryBatch:
     return EntryBatch(
         session_id=session,
         side=Side.AGENT,
@@ -38,7 +38,7 @@ def test_files_and_folders_are_private_with_any_umask(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
         with SqliteStore(path) as store:
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
             files = sorted(path.parent.iterdir())
             assert [file.name for file in files] == ["s.db", "s.db-shm", "s.db-wal", "s.db.lock"]
             assert {mode(file) for file in files} == {0o600}
@@ -70,12 +70,12 @@ def test_an_upgrade_while_open_raises_store_too_new(
 ) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         newer = len(MIGRATIONS) + 1
         with closing(apsw.Connection(str(path))) as db:
             db.execute(f"alter table stretch add column later text; pragma user_version = {newer}")
         with pytest.raises(StoreTooNew, match=f"has schema {newer}"):
-            store.write([said(b"2")])
+            store.write([batch(b"2")])
 
 
 def test_a_new_holder_survives_a_concurrent_liveness_probe(tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_a_new_holder_survives_a_concurrent_liveness_probe(tmp_path: Path) -> No
     look = FileLock(live)
     look.acquire(0)
     with SqliteStore(path) as store, SqliteStore(path) as other:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
 
-        def find_it_dead() -> None:
+        def probe_as_dead() -> None:
             live.unlink()
             look.close()
 
-        ending = Timer(0.05, find_it_dead)
+        ending = Timer(0.05, probe_as_dead)
         ending.start()
         store.acquire_lease("s", holder, takeover=False)
         ending.join()
@@ -110,7 +110,7 @@ def test_every_older_schema_is_migrated(tmp_path: Path) -> None:
             db.execute(f"pragma user_version = {done}")
             db.execute(f"pragma application_id = {APPLICATION_ID if done else 0}")
         with SqliteStore(path) as store:
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
             assert [entry.line for entry in store.read("s")] == [b"1"]
 
 
@@ -123,14 +123,14 @@ def test_opening_for_reading_creates_no_store(tmp_path: Path) -> None:
 def test_a_locked_store_is_named_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, timeout=0.05) as store:
-        store.write([said(b"1")])
+        store.write([batch(b"1")])
         other = apsw.Connection(str(path))
         other.execute("begin immediate")
         with pytest.raises(StoreUnavailable, match="locked by another process"):
-            store.write([said(b"2")])
+            store.write([batch(b"2")])
         assert [entry.line for entry in store.read("s")] == [b"1"]
         other.close()
-        store.write([said(b"3")])
+        store.write([batch(b"3")])
         assert [entry.line for entry in store.read("s")] == [b"1", b"3"]
 
 
@@ -146,7 +146,7 @@ def test_a_damaged_store_raises_store_damaged(tmp_path: Path, garbage: bytes) ->
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
 def test_a_row_with_missing_lines_is_damage(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "s.db") as store:
-        store.write([said(b"1", b"2", b"3")])
+        store.write([batch(b"1", b"2", b"3")])
         with closing(apsw.Connection(str(tmp_path / "s.db"))) as db:
             db.execute("update stretch set data = x'31000a33'")
         with pytest.raises(StoreDamaged, match="does not have its 3 entries"):
@@ -163,10 +163,10 @@ def test_a_full_disk_writes_nothing_partially(tmp_path: Path) -> None:
         pytest.skip("mounting is not allowed here")
     try:
         with SqliteStore(disk / "s.db") as store:
-            store.write([said(b"1")])
+            store.write([batch(b"1")])
             with pytest.raises(StoreUnavailable, match="is full"):
-                store.write([said(b"2"), said(b"x" * 4_000_000)])
-            store.write([said(b"3")])
+                store.write([batch(b"2"), batch(b"x" * 4_000_000)])
+            store.write([batch(b"3")])
             assert [entry.line for entry in store.read("s")] == [b"1", b"3"]
     finally:
         subprocess.run([umount, str(disk)], check=True)
@@ -217,7 +217,7 @@ def test_alternating_writers_of_one_session_leave_no_seq_gaps(tmp_path: Path) ->
     path = tmp_path / "s.db"
     with SqliteStore(path) as one, SqliteStore(path) as other:
         for number in range(10):
-            (one if number % 3 else other).write([said(b"%d" % number)])
+            (one if number % 3 else other).write([batch(b"%d" % number)])
         assert [(e.seq, e.line) for e in one.read("s")] == [(n + 1, b"%d" % n) for n in range(10)]
 
 
@@ -225,7 +225,7 @@ def test_only_synced_writes_wait_for_the_disk(tmp_path: Path) -> None:
     # Values of `synchronous`: 2 waits for the disk at each commit, 1 does not.
     with SqliteStore(tmp_path / "s.db") as store:
         for sync, level in ((True, 2), (False, 1), (True, 2)):
-            store.write([said(b"x")], sync=sync)
+            store.write([batch(b"x")], sync=sync)
             assert store._db.pragma("synchronous") == level  # noqa: SLF001
 
 
@@ -233,7 +233,7 @@ def test_a_stopped_lock_holder_blocks_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path, timeout=0.05) as one, SqliteStore(path, timeout=0.05) as other:
         assert one.lock.acquire(1)
-        other.write([said(b"1")])
+        other.write([batch(b"1")])
         assert [entry.line for entry in one.read("s")] == [b"1"]
         one.lock.release()
 

@@ -22,7 +22,7 @@ FRAME = 24 + PAGE
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
+def store_in_wal(tmp_path_factory: pytest.TempPathFactory) -> Original:
     """Return a store whose contents are all in its WAL, as a killed process leaves it."""
     folder = tmp_path_factory.mktemp("logged")
     path, copy = folder / "s.db", folder / "copy.db"
@@ -36,8 +36,8 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(files, whole.entries, whole.ids, {}, [], [])
 
 
-def with_log(logged: Original, log: bytes, folder: Path) -> Path:
-    return lay_down(logged.files | {"-wal": log}, folder)
+def with_wal(store_in_wal: Original, log: bytes, folder: Path) -> Path:
+    return lay_down(store_in_wal.files | {"-wal": log}, folder)
 
 
 def frames(log: bytes) -> list[int]:
@@ -57,13 +57,13 @@ def flipped(log: bytes, at: int, bit: int = 0) -> bytes:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32))
 def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+    store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    chance, log = chance_of(seed), logged.files["-wal"]
+    chance, log = chance_of(seed), store_in_wal.files["-wal"]
     # The header is small, and every bit of it counts.
     end = chance.choice([HEADER, commits(log)[-3]])
     log = flipped(log, chance.randrange(end), chance.randrange(8))
-    path = with_log(logged, log, tmp_path_factory.getbasetemp() / "flipped")
+    path = with_wal(store_in_wal, log, tmp_path_factory.getbasetemp() / "flipped")
     for create in (False, True, False):
         with pytest.raises(StoreDamaged, match="its log"):
             SqliteStore(path, create=create)
@@ -71,17 +71,17 @@ def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
     assert path.with_name("s.db-wal").read_bytes() == log
     report = recover(path, title_from_prompt)
     assert report
-    saved = check_result(path, logged, report)
-    assert len(saved) > len(logged.entries) - 20
+    saved = check_result(path, store_in_wal, report)
+    assert len(saved) > len(store_in_wal.entries) - 20
     assert report.sessions_saved == 20
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32))
 def test_a_torn_last_commit_is_not_damage(
-    logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
+    store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    chance, log = chance_of(seed), bytearray(logged.files["-wal"])
+    chance, log = chance_of(seed), bytearray(store_in_wal.files["-wal"])
     if chance.choice([True, False]):
         # As a killed process leaves it.
         del log[chance.randrange(len(log)) :]
@@ -91,16 +91,16 @@ def test_a_torn_last_commit_is_not_damage(
         for at in chance.sample(last, chance.randint(1, len(last))):
             begin = at + chance.choice([0, 512, 2048])
             log[begin : at + FRAME] = bytes(at + FRAME - begin)
-    path = with_log(logged, bytes(log), tmp_path_factory.getbasetemp() / "torn")
+    path = with_wal(store_in_wal, bytes(log), tmp_path_factory.getbasetemp() / "torn")
     assert not is_damaged(path)
     with SqliteStore(path) as store:
         store.write([chunks("ses_new", 1, 1)], sync=True)
         assert store.session("ses_new")
 
 
-def test_commits_after_a_torn_one_are_not_damage(logged: Original, tmp_path: Path) -> None:
-    log = logged.files["-wal"]
-    path = with_log(logged, flipped(log, commits(log)[-2] + FRAME + 100), tmp_path / "x")
+def test_commits_after_a_torn_one_are_not_damage(store_in_wal: Original, tmp_path: Path) -> None:
+    log = store_in_wal.files["-wal"]
+    path = with_wal(store_in_wal, flipped(log, commits(log)[-2] + FRAME + 100), tmp_path / "x")
     for n in range(5):
         with SqliteStore(path) as store:
             store.write([chunks("ses_1", n, 1)])
@@ -142,8 +142,10 @@ def test_a_commit_under_way_is_not_reported_as_locked(tmp_path: Path) -> None:
         assert len(other.sessions(ALL)) == 2
 
 
-def test_damage_while_in_use_is_detected_by_every_process(logged: Original, tmp_path: Path) -> None:
-    path = with_log(logged, logged.files["-wal"], tmp_path / "x")
+def test_damage_while_in_use_is_detected_by_every_process(
+    store_in_wal: Original, tmp_path: Path
+) -> None:
+    path = with_wal(store_in_wal, store_in_wal.files["-wal"], tmp_path / "x")
     with SqliteStore(path) as store:
         log = path.with_name("s.db-wal")
         log.write_bytes(flipped(log.read_bytes(), 5))
@@ -156,10 +158,10 @@ def test_damage_while_in_use_is_detected_by_every_process(logged: Original, tmp_
 
 @pytest.mark.parametrize("bad", [None, HEADER + 5 * FRAME + 99])
 def test_a_commit_that_sqlite_learns_late_is_not_hidden(
-    logged: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int | None
+    store_in_wal: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: int | None
 ) -> None:
-    log = logged.files["-wal"]
-    path = with_log(logged, log if bad is None else flipped(log, bad), tmp_path / "x")
+    log = store_in_wal.files["-wal"]
+    path = with_wal(store_in_wal, log if bad is None else flipped(log, bad), tmp_path / "x")
     # The state for a moment when the WAL is restarted while another process writes.
     known = iter([(0, b"")] if bad is None else [(0, b""), *[(len(frames(log)), b"")] * 2])
     monkeypatch.setattr(wal, "_known", lambda *_: next(known))
