@@ -5,7 +5,14 @@ from unicodedata import category
 
 import pytest
 
-from rekindle.text.sanitize import clean, escaped, is_harmful, spelled_out, without_controls
+from rekindle.text.sanitize import (
+    clean,
+    escaped,
+    is_harmful,
+    one_line,
+    spelled_out,
+    without_controls,
+)
 
 COLOURED = (
     "\x1b[1;31mred\x1b[0m \x9b32mgreen \x1b]0;title\x07\x9d0;title\x9c\x1b(B\x1b7\x00a\r\nb\tc"
@@ -44,3 +51,7 @@ def test_json_says_the_same_without_them(words: str) -> None:
     assert json.loads(written) == words
     assert not is_harmful(written)
     assert "\u2028" not in written
+
+
+def test_one_line_joins_words_and_spells_out_controls() -> None:
+    assert one_line(" a\n b\t\x1b ") == "a b \\x1b"

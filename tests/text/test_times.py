@@ -1,8 +1,9 @@
 """Times that are written are read again, and odd ones are no time."""
 
+import pytest
 from hypothesis import given, strategies as st
 
-from rekindle.text.times import WEEK_US, in_us, iso, read_iso, week_of
+from rekindle.text.times import WEEK_US, age, in_us, iso, local_time, read_iso, week_of
 
 
 @given(st.integers(-60_000_000_000_000, 4_000_000_000_000))
@@ -36,3 +37,16 @@ def test_a_week_starts_on_monday_in_utc() -> None:
     assert week_of(monday_us) == monday_us
     assert week_of(monday_us - 1) == monday_us - WEEK_US
     assert week_of(monday_us + WEEK_US - 1) == monday_us
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (86400 * 800, "2 y"), (-5, "0 s")],
+)
+def test_an_age_has_one_unit(seconds: int, text: str) -> None:
+    assert age(0, seconds * 1_000_000) == text
+
+
+def test_a_local_time_may_be_beyond_the_calendar() -> None:
+    assert len(local_time(0)) == len("1970-01-01 00:00")
+    assert local_time(1 << 62).startswith("9999-12-31")

@@ -11,7 +11,7 @@ from rekindle.transcript.model import (
     ToolCallItem,
     TranscriptMessage,
 )
-from rekindle.transcript.reducer import Transcript, fold
+from rekindle.transcript.reducer import Transcript, fold, turn_has_ended
 
 SEQ = count(1)
 
@@ -413,3 +413,9 @@ def test_prompts_that_wait_when_the_agent_dies_were_said_all_the_same() -> None:
     assert all(turn.was_cut_off for turn in turns)
     refused = [failed(number) for number in (1, 2, 3)]
     assert told(fold([*prompts, *refused]).turns) == ["prompt 1"]
+
+
+def test_a_turn_has_ended_with_its_answer() -> None:
+    assert not turn_has_ended([])
+    assert not turn_has_ended([chunk("a")])
+    assert turn_has_ended([chunk("a"), answer(stopReason="end_turn")])
