@@ -30,11 +30,11 @@ from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown
-from rekindle.importers.base import Notes
-from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.importers.codex import TOOL as CODEX
-from rekindle.importers.gemini import TOOL as GEMINI
-from rekindle.importers.opencode.session import Conversations
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
+from rekindle.importers.codex.session import IMPORTER as CODEX
+from rekindle.importers.gemini.session import IMPORTER as GEMINI
+from rekindle.importers.opencode.session import OpenCodeSessionReader
 from rekindle.jsonvalue import decode, decode_object, encode
 from rekindle.model import Entry, EntryBatch, Kind, Side, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
@@ -161,7 +161,7 @@ def codex(data: bytes) -> None:
 
 def opencode(data: bytes) -> None:
     """Any records of OpenCode's can be imported."""
-    for talk in Conversations(opencode_lines.Lines(data), Notes()).talks():
+    for talk in OpenCodeSessionReader(opencode_lines.LinesSession(data), ImportNotes()).sessions():
         entries_of(talk)
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from importer_results import check_any, check_growth, talks_of, told
-from rekindle.importers.base import Notes, Tool
+from rekindle.importers.base import ImportNotes, ToolImporter
 from rekindle.model import TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.merge import How
@@ -27,17 +27,17 @@ LINES = [json.dumps(it).encode() for it in RECORDS]
 
 
 @pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> Tool:
+def tool(monkeypatch: pytest.MonkeyPatch) -> ToolImporter:
     shown = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None
     module = ModuleType("mytool")
     # What records are read into is looked up by the name of its module.
     monkeypatch.setitem(sys.modules, "mytool", module)
     exec(shown[1], module.__dict__)  # noqa: S102 - it is our own
-    return module.TOOL
+    return module.IMPORTER
 
 
-def test_it_imports_what_is_there_and_what_is_new(tool: Tool, tmp_path: Path) -> None:
+def test_it_imports_what_is_there_and_what_is_new(tool: ToolImporter, tmp_path: Path) -> None:
     (folder,) = tool.folders({}, tmp_path)
     folder.mkdir(parents=True)
     path, store = folder / "s1.mytool", MemoryStore()
@@ -51,8 +51,8 @@ def test_it_imports_what_is_there_and_what_is_new(tool: Tool, tmp_path: Path) ->
     assert titles == {TitleSource.PROMPT: "One"}
 
 
-def test_it_keeps_the_rules(tool: Tool, tmp_path: Path) -> None:
-    path, notes = tmp_path / "s1.mytool", Notes()
+def test_it_keeps_the_rules(tool: ToolImporter, tmp_path: Path) -> None:
+    path, notes = tmp_path / "s1.mytool", ImportNotes()
     check_growth(tool, path, LINES)
     (talk,) = talks_of(tool, path, notes)
     assert told(talk) == ["One", "1", "Two", "2"]

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from claude_files import SESSION, ClaudeFile
 from other_user import as_stranger
-from rekindle.importers.base import Found
-from rekindle.importers.claude import TOOL
-from rekindle.importers.scan import each, found_in, why
+from rekindle.importers.base import FoundSession
+from rekindle.importers.claude.session import IMPORTER
+from rekindle.importers.scan import error_text, found_session, scan_each
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.import_scan import Gatherer, Report, Wanted
 from tool_imports import NOW, Run, everything
@@ -71,12 +71,12 @@ def test_what_nobody_may_look_at_is_told_and_keeps_no_other_out(
 
 
 def test_what_was_found_before_something_failed_is_imported(home: Path) -> None:
-    def find(path: Path, cwd: str | None) -> Iterator[Found]:
-        yield from TOOL.find(path, cwd)
+    def find(path: Path, cwd: str | None) -> Iterator[FoundSession]:
+        yield from IMPORTER.find(path, cwd)
         raise PermissionError(errno.EACCES, "Permission denied")
 
     report = Report(tool="claude")
-    gatherer = Gatherer(replace(TOOL, find=find), Wanted())
+    gatherer = Gatherer(replace(IMPORTER, find=find), Wanted())
     assert len(gatherer.look(home / ".claude", report, NOW)) == len(ALL)
     assert report.failed == {str(home / ".claude"): "Permission denied"}
 
@@ -87,12 +87,12 @@ def test_what_is_gone_when_it_is_looked_at_is_passed_over(tmp_path: Path) -> Non
         path.touch()
     (tmp_path / "loop").symlink_to("loop")
 
-    def find(path: Path) -> Iterator[Found]:
-        yield found_in([path])
+    def find(path: Path) -> Iterator[FoundSession]:
+        yield found_session([path])
 
-    assert [it.path for it in each([*paths, tmp_path / "a" / "x"], find)] == paths[::2]
-    (it,) = each([tmp_path / "loop"], find)
-    assert it.trouble == os.strerror(errno.ELOOP)
+    assert [it.path for it in scan_each([*paths, tmp_path / "a" / "x"], find)] == paths[::2]
+    (it,) = scan_each([tmp_path / "loop"], find)
+    assert it.error == os.strerror(errno.ELOOP)
 
 
 def test_a_session_of_several_files_changes_with_each(tmp_path: Path) -> None:
@@ -100,16 +100,16 @@ def test_a_session_of_several_files_changes_with_each(tmp_path: Path) -> None:
     for number, path in enumerate(paths, 1):
         path.write_bytes(b"x" * number)
         os.utime(path, (number, number))
-    it = found_in(paths, is_child=True)
+    it = found_session(paths, is_child=True)
     assert (it.path, it.size, it.updated_us, it.is_child) == (paths[0], 3, 2_000_000, True)
     for path in paths:
         os.utime(path, (9, 9))
-        assert found_in(paths).stamp != it.stamp
-        it = found_in(paths)
+        assert found_session(paths).stamp != it.stamp
+        it = found_session(paths)
 
 
 def test_why_names_the_file_only_if_that_is_another() -> None:
     error = PermissionError(errno.EACCES, "Permission denied", "/a")
-    assert why(error, "/a") == "Permission denied"
-    assert why(error, Path("/b")) == "[Errno 13] Permission denied: '/a'"
-    assert why(OSError("the disk is on fire"), "/a") == "the disk is on fire"
+    assert error_text(error, "/a") == "Permission denied"
+    assert error_text(error, Path("/b")) == "[Errno 13] Permission denied: '/a'"
+    assert error_text(OSError("the disk is on fire"), "/a") == "the disk is on fire"

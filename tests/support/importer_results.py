@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rekindle.acp.jsonrpc import update_line
-from rekindle.importers.base import Notes, Talk, Tally, Tool
+from rekindle.importers.base import EntryCounts, ImportNotes, SourceSession, ToolImporter
 from rekindle.jsonvalue import decode_object
 from rekindle.model import Entry, Kind, Session, Side
 from rekindle.store.memory import MemoryStore
@@ -16,18 +16,20 @@ from rekindle.transcript.replay_v1 import replay_v1
 from tool_imports import Run, everything
 
 
-def talks_of(tool: Tool, path: Path, notes: Notes | None = None) -> list[Talk]:
+def talks_of(
+    tool: ToolImporter, path: Path, notes: ImportNotes | None = None
+) -> list[SourceSession]:
     """Return all conversations in a file, or below a folder."""
-    taken = notes or Notes()
+    taken = notes or ImportNotes()
     return [talk for found in tool.find(path, None) for talk in tool.read(found, taken)]
 
 
-def entries_of(talk: Talk) -> list[Entry]:
+def entries_of(talk: SourceSession) -> list[Entry]:
     """Return the entries of a conversation, once it is sure that they are sound."""
-    tally = Tally()
-    entries = list(talk.tell(tally))
+    tally = EntryCounts()
+    entries = list(talk.read_entries(tally))
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
-    assert list(talk.tell(Tally())) == entries, "it is not the same each time"
+    assert list(talk.read_entries(EntryCounts())) == entries, "it is not the same each time"
     for entry in entries:
         assert b"\n" not in entry.line
         assert decode_object(entry.line) is not None, entry
@@ -39,20 +41,20 @@ def entries_of(talk: Talk) -> list[Entry]:
     return entries
 
 
-def settled_of(talk: Talk) -> list[Entry]:
+def settled_of(talk: SourceSession) -> list[Entry]:
     """Return the entries that stay, however the file goes on."""
-    tally = Tally()
-    entries = list(talk.tell(tally))
+    tally = EntryCounts()
+    entries = list(talk.read_entries(tally))
     return entries[: tally.settled]
 
 
-def told(talk: Talk) -> list[object]:
+def told(talk: SourceSession) -> list[object]:
     """Return what happens in a conversation: of messages the words, of all else the item."""
     items = [item for turn in fold(entries_of(talk)).turns for item in turn.items]
     return [item.text if isinstance(item, TranscriptMessage) else item for item in items]
 
 
-def check_growth(tool: Tool, path: Path, lines: Sequence[bytes]) -> None:
+def check_growth(tool: ToolImporter, path: Path, lines: Sequence[bytes]) -> None:
     """See that a file that grows line by line begins with what was told of it before."""
     before: list[Entry] = []
     for count in range(1, len(lines) + 1):
@@ -63,7 +65,7 @@ def check_growth(tool: Tool, path: Path, lines: Sequence[bytes]) -> None:
         before = settled_of(talks[0]) if talks else []
 
 
-def check_any(tool: Tool, path: Path, data: bytes) -> None:
+def check_any(tool: ToolImporter, path: Path, data: bytes) -> None:
     """See that any bytes can be imported, once, and with nothing lost when there are more."""
     store = MemoryStore()
     path.write_bytes(data[: data.rfind(b"\n", 0, len(data) // 2) + 1])
@@ -88,21 +90,21 @@ def _settled(session: Session) -> int:
     return session.origin.settled if session.origin is not None else session.last_seq
 
 
-def written_down(tool: Tool, path: Path, hide: str) -> str:
+def written_down(tool: ToolImporter, path: Path, hide: str) -> str:
     """Write down what is made of a file or folder, with `hide` left out of all paths."""
-    notes = Notes()
+    notes = ImportNotes()
     lines = [line for talk in talks_of(tool, path, notes) for line in [*_talk(talk), ""]]
     lines += [f"passed over: {count} {reason}" for reason, count in sorted(notes.skipped.items())]
     return "\n".join(lines).replace(hide, "") + "\n"
 
 
-def _talk(talk: Talk) -> list[str]:
-    arrived = talk.arrived
+def _talk(talk: SourceSession) -> list[str]:
+    arrived = talk.incoming
     entries = entries_of(talk)
-    tally = Tally()
-    list(talk.tell(tally))
+    tally = EntryCounts()
+    list(talk.read_entries(tally))
     titles = ", ".join(f"{by} {title!r}" for by, title in arrived.titles.items())
-    kind = "branch of" if talk.is_aside else "session"
+    kind = "branch of" if talk.is_abandoned else "session"
     return [
         f"{kind} {arrived.id} of {arrived.parent_id or 'nobody'}, in {arrived.cwd or 'no folder'}",
         f"  {arrived.agent.name} {arrived.agent.version} has it as {arrived.agent_session_id!r}",

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from claude_files import SESSION, ClaudeFile, said
 from recorded_sessions import asked, look
 from rekindle.errors import SessionInUse
-from rekindle.importers.base import Found, Notes, Talk, Tally
-from rekindle.importers.claude import TOOL
+from rekindle.importers.base import EntryCounts, FoundSession, ImportNotes, SourceSession
+from rekindle.importers.claude.session import IMPORTER
 from rekindle.model import (
     Entry,
     LeaseHolder,
@@ -62,19 +62,19 @@ def test_another_version_of_the_importer_replaces_what_the_last_has_made(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
-    (found,) = TOOL.find(path, None)
-    (talk,) = TOOL.read(found, Notes())
+    (found,) = IMPORTER.find(path, None)
+    (talk,) = IMPORTER.read(found, ImportNotes())
     importer = Importer(store, HOLDER)
     for version in (1, 2):
-        origin = replace(talk.arrived.origin, version=version)  # type: ignore[type-var]
-        arrived = replace(talk.arrived, origin=origin)
+        origin = replace(talk.incoming.origin, version=version)  # type: ignore[type-var]
+        arrived = replace(talk.incoming, origin=origin)
         made = [replace(it, line=b'{"v":%d}' % version) for it in told(path)]
 
-        def tell(tally: Tally, made: list[Entry] = made) -> Iterator[Entry]:
+        def tell(tally: EntryCounts, made: list[Entry] = made) -> Iterator[Entry]:
             tally.entries = tally.settled = len(made)
             return iter(made)
 
-        importer.take(replace(talk, arrived=arrived, tell=tell), NOW)
+        importer.take(replace(talk, incoming=arrived, read_entries=tell), NOW)
     ((_, _, entries),) = everything(store)
     assert {it.line for it in entries} == {b'{"v":2}'}
 
@@ -87,17 +87,17 @@ def test_a_long_session_is_written_in_parts_and_gone_on_with_after_an_interrupti
     for number in range(6):
         it.turn(number)
     path = it.write(tmp_path)
-    (found,) = TOOL.find(path, None)
-    (talk,) = TOOL.read(found, Notes())
+    (found,) = IMPORTER.find(path, None)
+    (talk,) = IMPORTER.read(found, ImportNotes())
 
-    def tell(tally: Tally) -> Iterator[Entry]:
-        for entry in talk.tell(tally):
+    def tell(tally: EntryCounts) -> Iterator[Entry]:
+        for entry in talk.read_entries(tally):
             if entry.seq == 10:
                 raise KeyboardInterrupt
             yield entry
 
     with pytest.raises(KeyboardInterrupt):
-        Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
+        Importer(store, HOLDER).take(replace(talk, read_entries=tell), NOW)
     assert len(list(store.read(SESSION))) == 8
     assert store.holder(SESSION) is None
     assert Run(store, tmp_path / ".claude").hows == [How.EXTENDED]
@@ -113,27 +113,27 @@ def test_nobody_goes_on_with_it_while_it_is_written(
     it = ClaudeFile()
     for number in range(3):
         it.turn(number)
-    (found,) = TOOL.find(it.write(tmp_path), None)
-    (talk,) = TOOL.read(found, Notes())
+    (found,) = IMPORTER.find(it.write(tmp_path), None)
+    (talk,) = IMPORTER.read(found, ImportNotes())
 
-    def tell(tally: Tally) -> Iterator[Entry]:
-        for entry in talk.tell(tally):
+    def tell(tally: EntryCounts) -> Iterator[Entry]:
+        for entry in talk.read_entries(tally):
             if entry.seq == 6:
                 assert store.claim(SESSION, OTHER).holder == HOLDER
             yield entry
 
-    Importer(store, HOLDER).take(replace(talk, tell=tell), NOW)
+    Importer(store, HOLDER).take(replace(talk, read_entries=tell), NOW)
     store.claim(SESSION, OTHER)
-    grown = replace(talk.arrived, origin=replace(talk.arrived.origin, sha256="another"))  # type: ignore[type-var]
+    grown = replace(talk.incoming, origin=replace(talk.incoming.origin, sha256="another"))  # type: ignore[type-var]
     with pytest.raises(SessionInUse):
         Importer(store, HOLDER).take(
-            replace(talk, arrived=grown, tell=_with_more(talk.tell)),  # type: ignore[arg-type]
+            replace(talk, incoming=grown, read_entries=_with_more(talk.read_entries)),  # type: ignore[arg-type]
             NOW,
         )
 
 
 def _with_more(tell: object) -> object:
-    def more(tally: Tally) -> Iterator[Entry]:
+    def more(tally: EntryCounts) -> Iterator[Entry]:
         entries = list(tell(tally))  # type: ignore[operator]
         yield from entries
         yield replace(entries[-1], seq=len(entries) + 1)
@@ -145,13 +145,13 @@ def test_a_mistake_of_an_importer_keeps_no_other_session_out(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
-    (found,) = TOOL.find(path, None)
+    (found,) = IMPORTER.find(path, None)
 
     def read(*_: object) -> Iterator[object]:
         raise KeyError("odd")
         yield
 
-    gatherer = Gatherer(replace(TOOL, read=read), Wanted())
+    gatherer = Gatherer(replace(IMPORTER, read=read), Wanted())
     report = Report(tool="claude")
     assert gatherer.take(found, Importer(store, HOLDER), report, NOW, lambda _: None) == []
     assert report.failed == {str(path): "a bug in Rekindle: KeyError: 'odd'"}
@@ -263,10 +263,10 @@ def test_what_comes_late_to_a_branch_that_was_left_is_added_to_it(
 def test_only_what_is_new_here_is_put_away_because_it_is_there(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
-    def read(found: Found, notes: Notes) -> Iterator[Talk]:
-        return (replace(it, is_archived=True) for it in TOOL.read(found, notes))
+    def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
+        return (replace(it, is_archived=True) for it in IMPORTER.read(found, notes))
 
-    tool = replace(TOOL, read=read)
+    tool = replace(IMPORTER, read=read)
     file.write(tmp_path)
     Run(store, tmp_path / ".claude", tool)
     assert store.session(SESSION).archived_us is not None
@@ -313,18 +313,18 @@ def test_a_branch_that_was_gone_on_with_here_is_left_alone(store: Store, tmp_pat
 def test_names_that_nobody_gives_are_not_taken_over(
     store: Store, file: ClaudeFile, tmp_path: Path, odd: str
 ) -> None:
-    def read(found: Found, notes: Notes) -> Iterator[Talk]:
-        for talk in TOOL.read(found, notes):
+    def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
+        for talk in IMPORTER.read(found, notes):
             told = {"id": odd, "agent_session_id": odd, "cwd": odd, "directories": (odd, "/d")}
-            arrived = replace(talk.arrived, **told, parent_id=odd)
-            yield replace(talk, arrived=arrived, folder=odd)
+            arrived = replace(talk.incoming, **told, parent_id=odd)
+            yield replace(talk, incoming=arrived, folder=odd)
 
     path = file.write(tmp_path)
-    run = Run(store, path, replace(TOOL, read=read))
+    run = Run(store, path, replace(IMPORTER, read=read))
     assert run.hows == [How.NEW]
     ((session, _, entries),) = everything(store)
     assert re.fullmatch(r"[0-9a-f]{16}", session.id)
     assert (session.parent_id, session.agent_session_id) == (session.id, "")
     assert (session.cwd, session.directories) == (None, ("/d",))
     assert len(entries) == 3
-    assert Run(store, path, replace(TOOL, read=read)).read == 0
+    assert Run(store, path, replace(IMPORTER, read=read)).read == 0

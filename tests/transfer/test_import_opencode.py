@@ -6,8 +6,8 @@ import pytest
 
 from importer_results import talks_of
 from opencode_files import BEGIN, CWD, SESSION, OpenCode, called, open_database, running, said
-from rekindle.importers.base import Tally
-from rekindle.importers.opencode import TOOL
+from rekindle.importers.base import EntryCounts
+from rekindle.importers.opencode.session import IMPORTER
 from rekindle.model import Entry, Page
 from rekindle.store.base import Store
 from rekindle.transfer.merge import How
@@ -15,11 +15,11 @@ from tool_imports import Run, everything
 
 
 def run(store: Store, path: Path) -> Run:
-    return Run(store, path, TOOL)
+    return Run(store, path, IMPORTER)
 
 
 def told(path: Path) -> list[Entry]:
-    return list(talks_of(TOOL, path)[0].tell(Tally()))
+    return list(talks_of(IMPORTER, path)[0].read_entries(EntryCounts()))
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from rekindle.cli.project import spellings
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import ALL, tool_named
-from rekindle.importers.base import Found, Tool
+from rekindle.importers.base import FoundSession, ToolImporter
+from rekindle.importers.registry import ALL, load_importer
 from rekindle.store.address import is_there, locate, open_store
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -45,7 +45,7 @@ _COUNTED = {
 class _Source(Struct, frozen=True):
     """A tool, where its sessions are looked for, and what is known of them."""
 
-    tool: Tool
+    tool: ToolImporter
     places: list[Path]
     gatherer: Gatherer
 
@@ -59,7 +59,7 @@ class _Look(Struct, frozen=True):
     """What there is, and what of it is to be read."""
 
     reports: list[Report]
-    news: list[tuple[Gatherer, Report, Found]]
+    news: list[tuple[Gatherer, Report, FoundSession]]
 
 
 def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
@@ -70,7 +70,7 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
         folders=spellings(arguments.cwd) if arguments.cwd else (),
         since_us=arguments.since or 0,
     )
-    sources = [_source(tool_named(name), path, wanted) for name in names]
+    sources = [_source(load_importer(name), path, wanted) for name in names]
     is_one = arguments.source != ALL and not arguments.watch
     if is_one and not sources[0].paths:
         tool = sources[0].tool
@@ -91,7 +91,7 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
     return 1 if _failed(look) else 0
 
 
-def _source(tool: Tool, path: Path | None, wanted: Wanted) -> _Source:
+def _source(tool: ToolImporter, path: Path | None, wanted: Wanted) -> _Source:
     paths = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
     return _Source(tool, paths, Gatherer(tool, wanted))
 
@@ -172,7 +172,7 @@ def _merged(taken: Taken) -> Merged:
 
 def _summarise(report: Report, *, is_dry: bool) -> None:
     """Say what became of all of a tool's sessions. Scripts have only the sessions on stdout."""
-    title = tool_named(report.tool).title
+    title = load_importer(report.tool).title
     found = several(report.found - report.children, "session")
     children = f" and {report.children:,} of sub-agents" if report.children else ""
     counts = [

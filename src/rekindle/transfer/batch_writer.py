@@ -9,7 +9,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import Change, Counted, Entry, Imported
 from rekindle.store.base import Store
 from rekindle.transfer.merge import stretches
@@ -25,13 +25,19 @@ class Writing:
     """
 
     def __init__(
-        self, talk: Talk, first: list[Change], count: Counted, *, common: int = 0, after: int = 0
+        self,
+        talk: SourceSession,
+        first: list[Change],
+        count: Counted,
+        *,
+        common: int = 0,
+        after: int = 0,
     ) -> None:
-        self._session_id = talk.arrived.id
-        self._origin = talk.arrived.origin
+        self._session_id = talk.incoming.id
+        self._origin = talk.incoming.origin
         self._first = first
-        self._tally = Tally()
-        self._entries = islice(talk.tell(self._tally), common, None)
+        self._tally = EntryCounts()
+        self._entries = islice(talk.read_entries(self._tally), common, None)
         self._count = count
         self._after = after
         self.written = 0

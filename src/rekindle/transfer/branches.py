@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from rekindle.errors import SessionNotFound
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     Archived,
     Counted,
@@ -38,7 +38,9 @@ class Asides:
         """Remember one more."""
         self._of(session_id).append(branch)
 
-    def name_of(self, talk: Talk, main: Talk, main_id: str, stamps: set[str]) -> str | None:
+    def name_of(
+        self, talk: SourceSession, main: SourceSession, main_id: str, stamps: set[str]
+    ) -> str | None:
         """Return what a branch is called here, or will be; None if it says nothing new.
 
         `stamps` are those of all branches that the file has now.
@@ -46,7 +48,7 @@ class Asides:
         asides = self._of(main_id)
         if talk.stamp and any(self._stamp_of(it) == talk.stamp for it in asides):
             return None
-        if compare(main.tell(Tally()), _settled(talk)).theirs is None:
+        if compare(main.read_entries(EntryCounts()), _settled(talk)).theirs is None:
             return None
         former = [it for it in asides if self._stamp_of(it) not in stamps]
         known = self._that_began_as(talk, former)
@@ -97,17 +99,17 @@ class Asides:
         known = session_or_none(self._store, session_id)
         return known.origin.stamp if known is not None and known.origin is not None else ""
 
-    def _that_began_as(self, talk: Talk, asides: list[str]) -> str | None:
+    def _that_began_as(self, talk: SourceSession, asides: list[str]) -> str | None:
         """Return the one that has the beginning of a branch, or all of it."""
         wanted: dict[tuple[int, bytes], str] = {}
         for session_id in asides:
             known = session_or_none(self._store, session_id)
-            if known is not None and known.origin is not None and is_its_own(known, talk.arrived):
+            if known is not None and known.origin is not None and is_its_own(known, talk.incoming):
                 settled = known.origin.settled
                 said = _Said(islice(self._store.read(session_id), settled))
                 wanted[settled, said.checksum] = session_id
         said, found = _Said(), None
-        for entry in talk.tell(Tally()) if wanted else ():
+        for entry in talk.read_entries(EntryCounts()) if wanted else ():
             said.add(entry)
             found = wanted.get((entry.seq, said.checksum), found)
         return found
@@ -130,10 +132,10 @@ class _Said:
         return self._sum.digest()
 
 
-def _settled(talk: Talk) -> Iterator[Entry]:
+def _settled(talk: SourceSession) -> Iterator[Entry]:
     """Yield the entries that stay: what is only assumed comes last, and is not counted as such."""
-    tally = Tally()
-    return (entry for entry in talk.tell(tally) if entry.seq <= tally.settled)
+    tally = EntryCounts()
+    return (entry for entry in talk.read_entries(tally) if entry.seq <= tally.settled)
 
 
 def session_or_none(store: Store, session_id: str) -> Session | None:

@@ -14,7 +14,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from rekindle.errors import StoreUnavailable
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
@@ -65,9 +65,9 @@ class Importer:
         self._commands: dict[str, tuple[str, ...]] = {}
         self._asides = Asides(store)
 
-    def take(self, talk: Talk, at_us: int) -> Merged:
+    def take(self, talk: SourceSession, at_us: int) -> Merged:
         """Take in a session, as far as it is not here. Raises SessionInUse, StoreUnavailable."""
-        arrived = replace(talk.arrived, id=self._known_as(talk.arrived))
+        arrived = replace(talk.incoming, id=self._known_as(talk.incoming))
         target, parent = arrived.id, arrived.parent_id
         if arrived.cwd is None and parent is not None and self._is_deleted(parent):
             # A sub-agent's goes with that of its agent.
@@ -76,7 +76,7 @@ class Importer:
         for _ in range(_MOST_TRIES):
             is_branch = target != arrived.id
             wanted = as_branch(arrived, target, parent) if is_branch else arrived
-            attempt = replace(talk, arrived=wanted)
+            attempt = replace(talk, incoming=wanted)
             known = session_or_none(self._store, target)
             if known is None:
                 merged = self._make(attempt, How.BRANCHED if is_branch else How.NEW)
@@ -91,16 +91,16 @@ class Importer:
                 return back if back is not None and merged.how is How.UNCHANGED else merged
         raise StoreUnavailable(f"session {arrived.id} is being changed: try again later")
 
-    def _merge(self, known: Session, talk: Talk, at_us: int) -> Merged | Entry | None:
+    def _merge(self, known: Session, talk: SourceSession, at_us: int) -> Merged | Entry | None:
         """Make of a session and its file one; return where they part, if they are to be two.
 
         None if the session has changed meanwhile.
         """
-        if known.deleted_us is None and _is_the_same_file(known, talk.arrived):
+        if known.deleted_us is None and _is_the_same_file(known, talk.incoming):
             return self._unchanged(known, talk, at_us)
         talk = joined_before(self._store, known, talk)
-        found = compare(self._store.read(known.id), talk.tell(Tally()))
-        if found.theirs is not None and found.do_part and not is_its_own(known, talk.arrived):
+        found = compare(self._store.read(known.id), talk.read_entries(EntryCounts()))
+        if found.theirs is not None and found.do_part and not is_its_own(known, talk.incoming):
             news = self._news(known, talk, found.common)
             if news == NOTHING_NEW:
                 return self._unchanged(known, talk, at_us)
@@ -110,20 +110,22 @@ class Importer:
             found = Compared(known.last_seq, theirs=found.theirs)
         return self._follow(known, talk, found, at_us)
 
-    def take_asides(self, talks: list[Talk], main: Talk, at_us: int) -> list[Merged]:
+    def take_asides(
+        self, talks: list[SourceSession], main: SourceSession, at_us: int
+    ) -> list[Merged]:
         """Take in the branches that the tool has left for another one, and put them away."""
-        main_id = self._known_as(main.arrived)
+        main_id = self._known_as(main.incoming)
         stamps = {talk.stamp for talk in talks}
         return [self._take_aside(talk, main, main_id, stamps, at_us) for talk in talks]
 
     def _take_aside(
-        self, talk: Talk, main: Talk, main_id: str, stamps: set[str], at_us: int
+        self, talk: SourceSession, main: SourceSession, main_id: str, stamps: set[str], at_us: int
     ) -> Merged:
         own = self._asides.name_of(talk, main, main_id, stamps)
         if own is None:
             return Merged(How.UNCHANGED, main_id)
         is_new = session_or_none(self._store, own) is None
-        merged = self.take(replace(talk, arrived=as_branch(talk.arrived, own, main_id)), at_us)
+        merged = self.take(replace(talk, incoming=as_branch(talk.incoming, own, main_id)), at_us)
         if is_new and not self._only_looks:
             self._store.write([Archived(session_id=own, at_us=at_us)], sync=True)
             self._asides.add(own, main_id)
@@ -171,13 +173,13 @@ class Importer:
             return arrived.id
         return self._store.known_to_agent_as(arrived.agent_session_id) or arrived.id
 
-    def _news(self, known: Session, talk: Talk, common: int) -> int | None:
+    def _news(self, known: Session, talk: SourceSession, common: int) -> int | None:
         """Return with which entry a file goes on that tells otherwise what was said here."""
         ours = self._store.read(known.id, after=common)
-        news = goes_on_with(ours, islice(talk.tell(Tally()), common, None))
+        news = goes_on_with(ours, islice(talk.read_entries(EntryCounts()), common, None))
         is_taken_in = known.origin is not None and known.origin.entries > 0
-        is_of_agent = known.agent_session_id == talk.arrived.agent_session_id
-        may_go_on = is_of_agent and (not is_taken_in or is_same_file(known, talk.arrived))
+        is_of_agent = known.agent_session_id == talk.incoming.agent_session_id
+        may_go_on = is_of_agent and (not is_taken_in or is_same_file(known, talk.incoming))
         return news if news == NOTHING_NEW or may_go_on else None
 
     def _free(self, agent_session_id: str) -> str:
@@ -212,8 +214,8 @@ class Importer:
 
     # -- what becomes of it -------------------------------------------------------------
 
-    def _make(self, talk: Talk, how: How) -> Merged | None:
-        arrived = talk.arrived
+    def _make(self, talk: SourceSession, how: How) -> Merged | None:
+        arrived = talk.incoming
         if self._only_looks:
             return Merged(how, arrived.id, _count(talk))
         opened = Opened(
@@ -239,13 +241,15 @@ class Importer:
             self._store.write([put_away], sync=True)
         return Merged(how, arrived.id, writing.written)
 
-    def _follow(self, known: Session, talk: Talk, found: Compared, at_us: int) -> Merged | None:
+    def _follow(
+        self, known: Session, talk: SourceSession, found: Compared, at_us: int
+    ) -> Merged | None:
         """Make the session what the file says, as far as it is not more than that already."""
         if found.theirs is None and not _has_to_be_less(known, talk, found):
             return self._unchanged(known, talk, at_us)
         if self._only_looks:
             return Merged(How.EXTENDED, known.id, _count(talk) - found.common)
-        arrived = talk.arrived
+        arrived = talk.incoming
         first: list[Change] = [
             Opened(
                 session_id=known.id,
@@ -272,9 +276,9 @@ class Importer:
         how = How.NEW if known.last_seq == 0 else How.EXTENDED
         return Merged(how, known.id, writing.written)
 
-    def _unchanged(self, known: Session, talk: Talk, at_us: int) -> Merged:
+    def _unchanged(self, known: Session, talk: SourceSession, at_us: int) -> Merged:
         """Note that there is nothing new, and what the tool calls the session now."""
-        arrived, theirs = talk.arrived, talk.arrived.origin
+        arrived, theirs = talk.incoming, talk.incoming.origin
         is_back = known.deleted_us is not None
         merged = Merged(How.UNDELETED if is_back else How.UNCHANGED, known.id)
         if self._only_looks or theirs is None:
@@ -307,14 +311,14 @@ def _is_the_same_file(known: Session, arrived: IncomingSession) -> bool:
     return (ours.tool, ours.path, ours.sha256, ours.version) == same
 
 
-def _has_to_be_less(known: Session, talk: Talk, found: Compared) -> bool:
+def _has_to_be_less(known: Session, talk: SourceSession, found: Compared) -> bool:
     """Tell whether what a session has more than the file was taken back, or only assumed.
 
     Any other file that has less than before is cut off: what it had is kept.
     """
-    if known.origin is None or found.ours is None or not is_its_own(known, talk.arrived):
+    if known.origin is None or found.ours is None or not is_its_own(known, talk.incoming):
         return False
-    return talk.is_shortened or found.ours.seq > known.origin.settled
+    return talk.is_rewound or found.ours.seq > known.origin.settled
 
 
 def _titled_anew(arrived: IncomingSession, found: Compared) -> list[Titled]:
@@ -333,8 +337,8 @@ def _of_the_tool(arrived: IncomingSession) -> dict[TitleSource, str]:
     return {by: it for by, it in arrived.titles.items() if by is not TitleSource.USER}
 
 
-def _count(talk: Talk) -> int:
-    tally = Tally()
-    for _ in talk.tell(tally):
+def _count(talk: SourceSession) -> int:
+    tally = EntryCounts()
+    for _ in talk.read_entries(tally):
         pass
     return tally.entries

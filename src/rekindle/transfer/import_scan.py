@@ -8,9 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rekindle.errors import RekindleError, SessionInUse
-from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.scan import why
-from rekindle.importers.validate import is_sound, sound_folder, sound_name
+from rekindle.importers.base import FoundSession, ImportNotes, SourceSession, ToolImporter
+from rekindle.importers.scan import error_text
+from rekindle.importers.validate import is_valid_id, valid_folder, valid_id
 from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin, TitleSource
 from rekindle.store.base import Store
 from rekindle.transfer.import_apply import Importer
@@ -68,7 +68,7 @@ class _Seen(Struct, frozen=True):
 class Gatherer:
     """Imports from one tool, again and again if need be. What has not changed is not read again."""
 
-    def __init__(self, tool: Tool, wanted: Wanted) -> None:
+    def __init__(self, tool: ToolImporter, wanted: Wanted) -> None:
         self._tool = tool
         self._wanted = wanted
         self._seen: dict[str, dict[str, _Seen]] = {}
@@ -92,33 +92,33 @@ class Gatherer:
             # A branch that is still here must not keep it from being read.
             self._seen.pop(place, None)
 
-    def look(self, path: Path, report: Report, now_us: int) -> list[Found]:
+    def look(self, path: Path, report: Report, now_us: int) -> list[FoundSession]:
         """Find what is in a file or below a folder; return what has changed since the last time."""
         wanted = self._wanted
         return [
             it
             for it in self._find(path, report).values()
             if it.updated_us >= wanted.since_us
-            and self._again_us.get(it.place, 0) <= now_us
+            and self._again_us.get(it.location, 0) <= now_us
             and not self._is_known(it, report)
         ]
 
-    def _find(self, path: Path, report: Report) -> dict[str, Found]:
-        found: dict[str, Found] = {}
+    def _find(self, path: Path, report: Report) -> dict[str, FoundSession]:
+        found: dict[str, FoundSession] = {}
         try:
             for folder in [it for it in self._wanted.folders if not it.endswith("/")] or [None]:
                 for it in self._tool.find(path, folder):
-                    if it.trouble:
-                        report.failed[it.place] = it.trouble
+                    if it.error:
+                        report.failed[it.location] = it.error
                     else:
-                        found[it.place] = it
+                        found[it.location] = it
         except OSError as error:
-            report.failed[str(path)] = why(error, path)
+            report.failed[str(path)] = error_text(error, path)
         return found
 
-    def _is_known(self, found: Found, report: Report) -> bool:
+    def _is_known(self, found: FoundSession, report: Report) -> bool:
         """Tell whether it was imported as it is, and count it then, if it is wanted."""
-        seen = self._seen.get(found.place, {}).get(found.stamp)
+        seen = self._seen.get(found.location, {}).get(found.stamp)
         if seen is None:
             return False
         if seen.folder is None or (seen.folder and self._wanted.is_of(seen.folder)):
@@ -126,39 +126,44 @@ class Gatherer:
             report.hows[How.DELETED if seen.is_deleted else How.UNCHANGED] += 1
         return True
 
-    def take(self, found: Found, importer: Importer, report: Report, now_us: int,
+    def take(self, found: FoundSession, importer: Importer, report: Report, now_us: int,
              at: Callable[[int], object]) -> list[Taken]:  # fmt: skip
         """Import one session, with what hangs on it; return what has changed."""
-        notes = Notes(at)
-        self._again_us[found.place] = now_us + _PATIENCE_US
+        notes = ImportNotes(at)
+        self._again_us[found.location] = now_us + _PATIENCE_US
         try:
             taken = self._take(found, notes, importer, report, now_us)
         except OSError as error:
-            report.failed[found.place] = why(error, found.path)
+            report.failed[found.location] = error_text(error, found.path)
         except SessionInUse as error:
-            report.failed[found.place] = str(error)
+            report.failed[found.location] = str(error)
         except RekindleError:
             raise
         except Exception as error:  # noqa: BLE001 - one odd file must not keep all others out
             words = f"a bug in Rekindle: {type(error).__name__}: {error}"
-            report.failed[found.place] = words
+            report.failed[found.location] = words
         else:
-            del self._again_us[found.place]
+            del self._again_us[found.location]
             return taken
         finally:
             report.skipped += notes.skipped
         return []
 
     def _take(
-        self, found: Found, notes: Notes, importer: Importer, report: Report, now_us: int
+        self,
+        found: FoundSession,
+        notes: ImportNotes,
+        importer: Importer,
+        report: Report,
+        now_us: int,
     ) -> list[Taken]:
-        taken: list[tuple[Talk, Merged]] = []
-        asides: list[Talk] = []
+        taken: list[tuple[SourceSession, Merged]] = []
+        asides: list[SourceSession] = []
         for read in self._tool.read(found, notes):
             talk = self._placed(read, found)
             if not taken and not self._wanted.is_of(talk.folder):
                 break
-            if talk.is_aside:
+            if talk.is_abandoned:
                 asides.append(talk)
             else:
                 taken.append((talk, importer.take(talk, now_us)))
@@ -169,28 +174,30 @@ class Gatherer:
             taken += zip(asides, merged, strict=True)
         if not taken:
             # Empty, or of another project: it has to be read again only when it has changed.
-            self._seen[found.place] = {found.stamp: _Seen("")}
+            self._seen[found.location] = {found.stamp: _Seen("")}
             return []
         main, first = taken[0]
         is_deleted = first.how is How.DELETED
-        self._seen[found.place] = {found.stamp: _Seen(main.folder, is_deleted)}
-        importer.stamp(first.session_id, found.stamp, now_us, found.place)
+        self._seen[found.location] = {found.stamp: _Seen(main.folder, is_deleted)}
+        importer.stamp(first.session_id, found.stamp, now_us, found.location)
         _count(report, found)
         news = [_taken(talk, merged) for talk, merged in taken if merged.how in _NEWS]
         is_only_beside = first.how is How.UNCHANGED and news
         report.hows[How.EXTENDED if is_only_beside else first.how] += 1
         return news
 
-    def _placed(self, talk: Talk, found: Found) -> Talk:
+    def _placed(self, talk: SourceSession, found: FoundSession) -> SourceSession:
         """Say where a session is from."""
-        told = talk.arrived.origin
+        told = talk.incoming.origin
         origin = Origin(
             tool=self._tool.name,
-            path=found.place,
+            path=found.location,
             sha256=told.sha256 if told is not None else "",
             version=self._tool.version,
         )
-        return replace(talk, arrived=_sound(talk.arrived, origin), folder=sound_folder(talk.folder))
+        return replace(
+            talk, incoming=_sound(talk.incoming, origin), folder=valid_folder(talk.folder)
+        )
 
 
 def _sound(arrived: IncomingSession, origin: Origin) -> IncomingSession:
@@ -198,21 +205,21 @@ def _sound(arrived: IncomingSession, origin: Origin) -> IncomingSession:
     own_id = arrived.agent_session_id
     return replace(
         arrived,
-        id=sound_name(arrived.id, _LONGEST_ID),
-        agent_session_id=own_id if is_sound(own_id, _LONGEST_ID) else UNKNOWN_TO_AGENT,
-        cwd=sound_folder(arrived.cwd),
-        directories=tuple(it for it in arrived.directories if sound_folder(it)),
-        parent_id=sound_name(arrived.parent_id, _LONGEST_ID) if arrived.parent_id else None,
+        id=valid_id(arrived.id, _LONGEST_ID),
+        agent_session_id=own_id if is_valid_id(own_id, _LONGEST_ID) else UNKNOWN_TO_AGENT,
+        cwd=valid_folder(arrived.cwd),
+        directories=tuple(it for it in arrived.directories if valid_folder(it)),
+        parent_id=valid_id(arrived.parent_id, _LONGEST_ID) if arrived.parent_id else None,
         origin=origin,
     )
 
 
-def _count(report: Report, found: Found) -> None:
+def _count(report: Report, found: FoundSession) -> None:
     report.found += 1
     report.children += found.is_child
 
 
-def _taken(talk: Talk, merged: Merged) -> Taken:
-    titles = talk.arrived.titles
+def _taken(talk: SourceSession, merged: Merged) -> Taken:
+    titles = talk.incoming.titles
     title = next((titles[source] for source in reversed(TitleSource) if source in titles), "")
     return Taken(how=merged.how, session_id=merged.session_id, entries=merged.entries, title=title)

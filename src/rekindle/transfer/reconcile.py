@@ -10,7 +10,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, RecordedPrefix, Session
 from rekindle.store.base import Store
@@ -73,48 +73,48 @@ class _Asked(Iterator[str]):
         return _words(prompt)
 
 
-def joined_now(store: Store, known: Session, talk: Talk, begins: int) -> Talk:
+def joined_now(store: Store, known: Session, talk: SourceSession, begins: int) -> SourceSession:
     """Return what is here, and then what a file tells from an entry on."""
     recorded = RecordedPrefix(entries=known.last_seq, turns=known.turns, messages=known.messages)
     return _joined(store, known, talk, recorded, begins)
 
 
-def joined_before(store: Store, known: Session, talk: Talk) -> Talk:
+def joined_before(store: Store, known: Session, talk: SourceSession) -> SourceSession:
     """Return what a file tells as it was joined to what was recorded here, if it was."""
     recorded = known.origin.recorded if known.origin is not None else None
-    if recorded is None or not is_same_file(known, talk.arrived):
+    if recorded is None or not is_same_file(known, talk.incoming):
         return talk
     for first in islice(store.read(known.id, after=recorded.entries), 1):
-        for entry in talk.tell(Tally()):
+        for entry in talk.read_entries(EntryCounts()):
             if replace(entry, seq=first.seq) == first:
                 return _joined(store, known, talk, recorded, entry.seq)
     return talk
 
 
 def _joined(
-    store: Store, known: Session, talk: Talk, recorded: RecordedPrefix, begins: int
-) -> Talk:
+    store: Store, known: Session, talk: SourceSession, recorded: RecordedPrefix, begins: int
+) -> SourceSession:
     def ours() -> Iterator[Entry]:
         return islice(store.read(known.id), recorded.entries)
 
-    def tell(tally: Tally) -> Iterator[Entry]:
+    def tell(tally: EntryCounts) -> Iterator[Entry]:
         tally.turns, tally.messages = recorded.turns, recorded.messages
         tally.entries = tally.settled = recorded.entries
         yield from ours()
-        yield from _renumbered(talk.tell, tally, begins)
+        yield from _renumbered(talk.read_entries, tally, begins)
 
-    arrived = talk.arrived
+    arrived = talk.incoming
     origin = arrived.origin and replace(arrived.origin, recorded=recorded)
     # Who was told the record has named the session after that.
     titles = arrived.titles if known.agent_session_id == known.id else {}
-    return replace(talk, arrived=replace(arrived, origin=origin, titles=titles), tell=tell)
+    return replace(talk, incoming=replace(arrived, origin=origin, titles=titles), read_entries=tell)
 
 
 def _renumbered(
-    tell: Callable[[Tally], Iterator[Entry]], tally: Tally, begins: int
+    tell: Callable[[EntryCounts], Iterator[Entry]], tally: EntryCounts, begins: int
 ) -> Iterator[Entry]:
     """Yield what is told from an entry on, as what comes after what was counted."""
-    counted, less, before = Tally(), begins - 1 - tally.entries, replace(tally)
+    counted, less, before = EntryCounts(), begins - 1 - tally.entries, replace(tally)
     for entry in tell(counted):
         if entry.seq < begins:
             continue

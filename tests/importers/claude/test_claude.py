@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 
 from claude_files import CWD, SESSION, ClaudeFile, everything, forked, said
 from importer_results import check_growth, entries_of, settled_of, talks_of, told, written_down
-from rekindle.importers.base import Notes, Talk
-from rekindle.importers.claude import TOOL
+from rekindle.importers.base import ImportNotes, SourceSession
+from rekindle.importers.claude.session import IMPORTER
 from rekindle.model import TitleSource
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
@@ -104,7 +104,7 @@ def file_of(home: Path, data: bytes) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
     golden = GOLDEN / f"claude-{name}.txt"
-    made = written_down(TOOL, CASES[name](tmp_path), str(tmp_path))
+    made = written_down(IMPORTER, CASES[name](tmp_path), str(tmp_path))
     if update:
         golden.write_text(made, encoding="utf-8")
     assert made == golden.read_text(encoding="utf-8")
@@ -114,7 +114,7 @@ def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
 
 
 def test_a_file_that_grows_begins_with_what_was_told_before(tmp_path: Path) -> None:
-    check_growth(TOOL, tmp_path / f"{SESSION}.jsonl", everything().lines)
+    check_growth(IMPORTER, tmp_path / f"{SESSION}.jsonl", everything().lines)
 
 
 def test_a_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: Path) -> None:
@@ -149,18 +149,18 @@ def test_a_file_with_changed_bytes_tells_what_is_before(
     length = data.draw(st.integers(1, 40))
     changed[at : at + length] = data.draw(st.binary(min_size=0, max_size=40))
     path.write_bytes(bytes(changed))
-    damaged_file = [entries_of(it) for it in talks_of(TOOL, path)]
+    damaged_file = [entries_of(it) for it in talks_of(IMPORTER, path)]
     path.write_bytes(whole_data[: whole_data.rfind(b"\n", 0, at) + 1])
     sure = settled_of(main) if (main := first(path)) else []
     assert any(it[: len(sure)] == sure for it in [*damaged_file, sure])
 
 
 def told_of(it: ClaudeFile, home: Path) -> list[object]:
-    return told(talks_of(TOOL, it.write(home))[0])
+    return told(talks_of(IMPORTER, it.write(home))[0])
 
 
-def first(path: Path) -> Talk | None:
-    return next(iter(talks_of(TOOL, path)), None)
+def first(path: Path) -> SourceSession | None:
+    return next(iter(talks_of(IMPORTER, path)), None)
 
 
 # -- the tree ------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_results_beside_each_other_are_no_branches(tmp_path: Path) -> None:
     for number in (2, 0, 1):
         it.result(f"toolu_{number}", f"result {number}", parent=calls[number])
     it.agent("msg_2", said("Seen"), "end_turn")
-    talks = talks_of(TOOL, it.write(tmp_path))
+    talks = talks_of(IMPORTER, it.write(tmp_path))
     assert len(talks) == 1
     items = fold(entries_of(talks[0])).turns[0].items
     calls_told = [item for item in items if isinstance(item, ToolCallItem)]
@@ -188,10 +188,10 @@ def test_a_result_that_comes_late_takes_nothing_back(tmp_path: Path) -> None:
     call = it.call("msg_1", "toolu_1", "Bash", {"command": "sleep"})
     it.agent("msg_2", said("It takes a while"))
     path = it.write(tmp_path)
-    before = settled_of(talks_of(TOOL, path)[0])
+    before = settled_of(talks_of(IMPORTER, path)[0])
     it.result("toolu_1", "done", parent=call)
-    talks = talks_of(TOOL, it.write(tmp_path))
-    assert [talk.is_aside for talk in talks] == [False]
+    talks = talks_of(IMPORTER, it.write(tmp_path))
+    assert [talk.is_abandoned for talk in talks] == [False]
     assert entries_of(talks[0])[: len(before)] == before
     assert len(entries_of(talks[0])) == len(before) + 1
 
@@ -204,7 +204,7 @@ def test_hooks_attachments_and_progress_are_no_branches(tmp_path: Path) -> None:
     it.add("progress", data={}, parent=above)
     it.agent("msg_1", said("Seen"), "end_turn", above)
     it.add("system", subtype="stop_hook_summary", parent=above)
-    talks = talks_of(TOOL, it.write(tmp_path))
+    talks = talks_of(IMPORTER, it.write(tmp_path))
     assert [len(entries_of(talk)) for talk in talks] == [3]
 
 
@@ -214,8 +214,8 @@ def test_the_first_prompt_can_be_edited(tmp_path: Path) -> None:
     it.user("First", parent=None)
     it.agent("msg_1", said("Yes"), "end_turn")
     assert told_of(it, tmp_path) == ["First", "Yes"]
-    talks = talks_of(TOOL, it.path(tmp_path))
-    assert [talk.is_aside for talk in talks] == [False, True]
+    talks = talks_of(IMPORTER, it.path(tmp_path))
+    assert [talk.is_abandoned for talk in talks] == [False, True]
 
 
 def test_a_record_that_follows_an_unknown_one_follows_what_is_before_it(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
     assert words[3:] == ["This session is being continued", "Question 2", "Answer 2"]
     items = [
         it
-        for turn in fold(entries_of(talks_of(TOOL, it.path(tmp_path))[0])).turns
+        for turn in fold(entries_of(talks_of(IMPORTER, it.path(tmp_path))[0])).turns
         for it in turn.items
     ]
     assert [item.role for item in items if isinstance(item, TranscriptMessage)][3] is Role.THOUGHT
@@ -256,12 +256,12 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
 def test_what_an_agent_was_handed_is_no_title(tmp_path: Path) -> None:
     it = ClaudeFile()
     it.turn(1)
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     record = handover_text(fold(entries_of(talk)))
     handed = ClaudeFile()
     handed.user([said(record), said("Go on")])
-    (talk,) = talks_of(TOOL, handed.write(tmp_path))
-    assert talk.arrived.titles == {TitleSource.PROMPT: "Go on"}
+    (talk,) = talks_of(IMPORTER, handed.write(tmp_path))
+    assert talk.incoming.titles == {TitleSource.PROMPT: "Go on"}
 
 
 def test_a_compaction_goes_on_with_the_branch_that_it_names(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:
     it = ClaudeFile()
     for number in range(60):
         it.user(f"Try {number}", parent=None)
-    notes = Notes()
-    talks = talks_of(TOOL, it.write(tmp_path), notes)
+    notes = ImportNotes()
+    talks = talks_of(IMPORTER, it.write(tmp_path), notes)
     assert len(talks) == 51
     assert notes.skipped == {"a branch is left out, because there are many": 9}
 
@@ -292,11 +292,11 @@ def test_a_session_that_was_moved_belongs_to_where_it_is_now(tmp_path: Path) -> 
     it.user("Look")
     it.call("msg_1", "toolu_1", "Read", {"file_path": f"{CWD}/a.py"})
     it.result("toolu_1", "a")
-    before = entries_of(talks_of(TOOL, it.write(tmp_path))[0])
+    before = entries_of(talks_of(IMPORTER, it.write(tmp_path))[0])
     it.loose("relocated", relocatedCwd="/home/user/elsewhere")
-    notes = Notes()
-    (talk,) = talks_of(TOOL, it.write(tmp_path), notes)
-    assert (talk.folder, talk.arrived.cwd) == ("/home/user/elsewhere",) * 2
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path), notes)
+    assert (talk.folder, talk.incoming.cwd) == ("/home/user/elsewhere",) * 2
     # What was told before stays as it was.
     assert entries_of(talk) == before
     assert not notes.skipped

@@ -7,9 +7,9 @@ import pytest
 
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from importer_results import entries_of, talks_of
-from rekindle.importers.base import Notes
-from rekindle.importers.claude import TOOL
+from rekindle.importers.base import ImportNotes
 from rekindle.importers.claude.locations import folder_name, folders
+from rekindle.importers.claude.session import IMPORTER
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_only_a_projects_own_folder_is_looked_into(tmp_path: Path) -> None:
         it.turn(1)
         it.write(tmp_path)
     root = tmp_path / ".claude"
-    assert len(list(TOOL.find(root, None))) == 2
-    assert [found.path.parent.name for found in TOOL.find(root, CWD)] == [folder_name(CWD)]
-    assert list(TOOL.find(root / "projects", "/nowhere")) == []
+    assert len(list(IMPORTER.find(root, None))) == 2
+    assert [found.path.parent.name for found in IMPORTER.find(root, CWD)] == [folder_name(CWD)]
+    assert list(IMPORTER.find(root / "projects", "/nowhere")) == []
 
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
     (folder / "c.txt").write_bytes(everything().data())
     (folder / "d.jsonl").mkdir()
     for path in (tmp_path, folder, *folder.iterdir()):
-        assert list(TOOL.find(path, None)) == []
+        assert list(IMPORTER.find(path, None)) == []
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_no_other_file_is_read_whatever_a_record_says(tmp_path: Path, named: str
     folder = path.with_suffix("") / "tool-results"
     folder.mkdir(parents=True)
     (folder / "link.txt").symlink_to(secret)
-    notes = Notes()
-    (talk,) = talks_of(TOOL, path, notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, path, notes)
     assert all(b"SECRET" not in entry.line for entry in entries_of(talk))
     assert (sum(notes.skipped.values()) == 1) is bool(named)
 
@@ -99,8 +99,8 @@ def test_names_that_nobody_gives_are_not_taken_over(tmp_path: Path, odd: str) ->
     it.user("Help", parent=None, isSidechain=True, agentId=odd)
     path = tmp_path / "talk.jsonl"
     path.write_bytes(it.data())
-    talks = talks_of(TOOL, path)
-    assert talks[0].arrived.cwd == "/"
+    talks = talks_of(IMPORTER, path)
+    assert talks[0].incoming.cwd == "/"
     for talk in talks:
-        assert re.fullmatch(r"[A-Za-z0-9._-]{1,250}", talk.arrived.id)
-        assert len(talk.arrived.agent.version or "") <= 100
+        assert re.fullmatch(r"[A-Za-z0-9._-]{1,250}", talk.incoming.id)
+        assert len(talk.incoming.agent.version or "") <= 100

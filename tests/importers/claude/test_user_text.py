@@ -6,44 +6,44 @@ import pytest
 
 from claude_files import CWD, SESSION, ClaudeFile, said, thought
 from importer_results import check_growth, entries_of, settled_of, talks_of, told
-from rekindle.importers.base import Notes
-from rekindle.importers.claude import TOOL
-from rekindle.importers.claude.user_text import What, hear
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.claude.session import IMPORTER
+from rekindle.importers.claude.user_text import ClaudeTextKind, classify_text
 from rekindle.model import TitleSource
 from rekindle.transcript.model import PlanItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 
 def told_of(it: ClaudeFile, home: Path) -> list[object]:
-    return told(talks_of(TOOL, it.write(home))[0])
+    return told(talks_of(IMPORTER, it.write(home))[0])
 
 
 @pytest.mark.parametrize(
     ("words", "what", "heard"),
     [
-        ("Hello", What.PROMPT, "Hello"),
-        (" <system-reminder>a</system-reminder>\n Hello ", What.PROMPT, "Hello"),
-        ("Hello\n<system-reminder>a</system-reminder>", What.PROMPT, "Hello"),
-        ("What is <system-reminder>?", What.PROMPT, "What is <system-reminder>?"),
-        ("<system-reminder>a</system-reminder>", What.NOTHING, ""),
-        ("<ide_selection>x</ide_selection>\nFix it", What.PROMPT, "Fix it"),
-        ("<b>bold</b>", What.PROMPT, "<b>bold</b>"),
-        ("<command-name>/review</command-name><command-args>12</command-args>", What.COMMAND,
+        ("Hello", ClaudeTextKind.PROMPT, "Hello"),
+        (" <system-reminder>a</system-reminder>\n Hello ", ClaudeTextKind.PROMPT, "Hello"),
+        ("Hello\n<system-reminder>a</system-reminder>", ClaudeTextKind.PROMPT, "Hello"),
+        ("What is <system-reminder>?", ClaudeTextKind.PROMPT, "What is <system-reminder>?"),
+        ("<system-reminder>a</system-reminder>", ClaudeTextKind.CONTEXT, ""),
+        ("<ide_selection>x</ide_selection>\nFix it", ClaudeTextKind.PROMPT, "Fix it"),
+        ("<b>bold</b>", ClaudeTextKind.PROMPT, "<b>bold</b>"),
+        ("<command-name>/review</command-name><command-args>12</command-args>", ClaudeTextKind.COMMAND,
          "/review 12"),
-        ("<command-message>init</command-message>", What.COMMAND, "/init"),
-        ("<command-args>12</command-args>", What.NOTHING, ""),
-        ("<bash-input>ls -l</bash-input>", What.COMMAND, "! ls -l"),
-        ("<local-command-stdout></local-command-stdout>", What.OUTPUT, ""),
-        ("<bash-stdout>a</bash-stdout><bash-stderr>b</bash-stderr>", What.OUTPUT, "a\nb"),
-        ("[Request interrupted by user]", What.INTERRUPTED, ""),
-        ("[Request interrupted by user for tool use]", What.INTERRUPTED, ""),
-        ("[Request interrupted by user] why?", What.PROMPT, "[Request interrupted by user] why?"),
-        ("<task-notification>x</task-notification>", What.NOTHING, ""),
-        ("", What.NOTHING, ""),
+        ("<command-message>init</command-message>", ClaudeTextKind.COMMAND, "/init"),
+        ("<command-args>12</command-args>", ClaudeTextKind.CONTEXT, ""),
+        ("<bash-input>ls -l</bash-input>", ClaudeTextKind.COMMAND, "! ls -l"),
+        ("<local-command-stdout></local-command-stdout>", ClaudeTextKind.OUTPUT, ""),
+        ("<bash-stdout>a</bash-stdout><bash-stderr>b</bash-stderr>", ClaudeTextKind.OUTPUT, "a\nb"),
+        ("[Request interrupted by user]", ClaudeTextKind.INTERRUPTED, ""),
+        ("[Request interrupted by user for tool use]", ClaudeTextKind.INTERRUPTED, ""),
+        ("[Request interrupted by user] why?", ClaudeTextKind.PROMPT, "[Request interrupted by user] why?"),
+        ("<task-notification>x</task-notification>", ClaudeTextKind.CONTEXT, ""),
+        ("", ClaudeTextKind.CONTEXT, ""),
     ],
 )  # fmt: skip
-def test_what_is_the_users_own(words: str, what: What, heard: str) -> None:
-    assert (hear(words).what, hear(words).words) == (what, heard)
+def test_what_is_the_users_own(words: str, what: ClaudeTextKind, heard: str) -> None:
+    assert (classify_text(words).kind, classify_text(words).text) == (what, heard)
 
 
 def test_what_others_said_in_the_users_name_is_not_told(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_is_said_after_a_call_stands_after_it_though_it_is_one_message(tmp_
     it.call("msg_1", "toolu_2", "Bash", {"command": "two"})
     words = [item if isinstance(item, str) else "call" for item in told_of(it, tmp_path)]
     assert words == ["Do it", "Hm", "First this", "call", "Hm, hm", "Then that", "call"]
-    check_growth(TOOL, it.path(tmp_path), it.lines)
+    check_growth(IMPORTER, it.path(tmp_path), it.lines)
 
 
 def local_command(it: ClaudeFile, name: str, printed: str) -> None:
@@ -82,12 +82,12 @@ def test_a_command_is_told_as_it_was_typed_also_where_the_system_says_it(tmp_pat
     local_command(it, "model", "Set model")
     it.turn(1)
     local_command(it, "context", "34%")
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     words = ["/model", "Set model", "Question 1", "Answer 1", "/context", "34%"]
     assert told(talk) == words
-    assert talk.arrived.titles == {TitleSource.PROMPT: "Question 1"}
+    assert talk.incoming.titles == {TitleSource.PROMPT: "Question 1"}
     assert [turn.stop_reason for turn in fold(entries_of(talk)).turns] == ["end_turn"] * 3
-    check_growth(TOOL, it.path(tmp_path), it.lines)
+    check_growth(IMPORTER, it.path(tmp_path), it.lines)
 
 
 def test_a_command_that_is_typed_while_the_agent_works_is_no_turn(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_command_that_is_typed_while_the_agent_works_is_no_turn(tmp_path: Path
     local_command(it, "context", "34%")
     it.result("toolu_1", "made")
     it.agent("msg_2", said("Done"), "end_turn")
-    (turn,) = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
+    (turn,) = fold(entries_of(talks_of(IMPORTER, it.write(tmp_path))[0])).turns
     assert [item.text for item in turn.items if isinstance(item, TranscriptMessage)] == [
         "Do it", "/context", "34%", "Done"
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_prompt_that_never_reached_the_agent_is_told_for_the_time_being(tmp_pa
     it.turn(1)
     it.loose("queue-operation", operation="enqueue", content="Wait")
     it.loose("queue-operation", operation="enqueue", content="<task-notification>x")
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Wait"]
     assert len(settled_of(talk)) == 2
     it.loose("queue-operation", operation="remove")
@@ -126,7 +126,7 @@ def test_a_prompt_that_never_reached_the_agent_is_told_for_the_time_being(tmp_pa
 
 def test_titles_by_their_rank(tmp_path: Path) -> None:
     def title(it: ClaudeFile) -> dict[TitleSource, str]:
-        return talks_of(TOOL, it.write(tmp_path))[0].arrived.titles
+        return talks_of(IMPORTER, it.write(tmp_path))[0].incoming.titles
 
     it = ClaudeFile()
     it.user("<command-name>/clear</command-name>")
@@ -156,8 +156,8 @@ def test_titles_by_their_rank(tmp_path: Path) -> None:
 def test_a_team_mates_session_is_not_listed(tmp_path: Path) -> None:
     it = ClaudeFile(teamName="team")
     it.turn(1)
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
-    assert (talk.arrived.cwd, talk.folder, talk.arrived.agent_session_id) == (None, CWD, "")
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
+    assert (talk.incoming.cwd, talk.folder, talk.incoming.agent_session_id) == (None, CWD, "")
 
 
 def test_a_session_that_has_a_team_only_later_is_listed(tmp_path: Path) -> None:
@@ -165,22 +165,22 @@ def test_a_session_that_has_a_team_only_later_is_listed(tmp_path: Path) -> None:
     for number in range(5):
         it.turn(number)
     it.user("Build a team", teamName="team")
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
-    assert talk.arrived.cwd == CWD
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
+    assert talk.incoming.cwd == CWD
 
 
 def test_a_file_of_a_sub_agent_alone_is_not_listed(tmp_path: Path) -> None:
     it = ClaudeFile(isSidechain=True)
     it.turn(1)
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
-    assert (talk.arrived.cwd, talk.arrived.id) == (None, SESSION)
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
+    assert (talk.incoming.cwd, talk.incoming.id) == (None, SESSION)
 
 
 def test_a_file_without_words_is_no_session(tmp_path: Path) -> None:
     it = ClaudeFile()
     it.put({"type": "summary", "summary": "x", "leafUuid": "y"})
     it.user("<system-reminder>only this</system-reminder>")
-    assert talks_of(TOOL, it.write(tmp_path)) == []
+    assert talks_of(IMPORTER, it.write(tmp_path)) == []
 
 
 def test_a_message_that_is_repeated_or_grows_is_told_once(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_turn_that_nobody_answered_was_cut_off(tmp_path: Path) -> None:
     it.agent("msg_2", said("Half an answ"), "max_tokens")
     it.user("Three")
     it.agent("msg_3", said("I will not"), "refusal")
-    turns = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
+    turns = fold(entries_of(talks_of(IMPORTER, it.write(tmp_path))[0])).turns
     assert [turn.stop_reason for turn in turns] == [None, "max_tokens", "refusal"]
     assert turns[0].was_cut_off
 
@@ -255,7 +255,7 @@ def test_what_was_typed_while_the_agent_worked_stands_where_it_came(tmp_path: Pa
     it.result("toolu_1", "a")
     it.agent("msg_2", said("Done"), "end_turn")
     it.add("attachment", attachment={"type": "queued_command", "prompt": "Thanks"})
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     turns = fold(entries_of(talk)).turns
     texts = [[it.text for it in turn.items if isinstance(it, TranscriptMessage)] for turn in turns]
     assert texts == [["Do it", "Quick", "Please", "Done"], ["Thanks"]]
@@ -269,8 +269,8 @@ def test_documents_and_pictures_are_shown_or_named(tmp_path: Path) -> None:
         {"type": "hologram"},
         said("See these"),
     ])  # fmt: skip
-    notes = Notes()
-    (talk,) = talks_of(TOOL, it.write(tmp_path), notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path), notes)
     (words,) = told(talk)
     assert words == "[document: Manual][image: https://example.org/a.png]See these"
     assert notes.skipped == {"a prompt has a part of unknown type: hologram": 1}
@@ -339,6 +339,6 @@ def test_a_long_output_is_found_by_its_name_or_by_what_the_record_says(tmp_path:
 def test_a_copy_of_a_session_belongs_to_that(tmp_path: Path) -> None:
     it = ClaudeFile(forkedFrom={"sessionId": "22222222-1111-4111-8111-111111111111"})
     it.turn(1)
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
-    assert talk.arrived.parent_id == "22222222-1111-4111-8111-111111111111"
-    assert talk.arrived.cwd == CWD
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
+    assert talk.incoming.parent_id == "22222222-1111-4111-8111-111111111111"
+    assert talk.incoming.cwd == CWD

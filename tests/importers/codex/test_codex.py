@@ -8,8 +8,8 @@ import pytest
 from codex_files import SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy, paginated, rolled_back
 from importer_results import check_growth, entries_of, settled_of, talks_of, told, written_down
-from rekindle.importers.base import Notes
-from rekindle.importers.codex import TOOL
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.codex.session import IMPORTER
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 
@@ -147,7 +147,7 @@ CASES: dict[str, Callable[[Path], Path]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
     golden = GOLDEN / f"codex-{name}.txt"
-    made = written_down(TOOL, CASES[name](tmp_path), str(tmp_path))
+    made = written_down(IMPORTER, CASES[name](tmp_path), str(tmp_path))
     if update:
         golden.write_text(made, encoding="utf-8")
     assert made == golden.read_text(encoding="utf-8")
@@ -160,29 +160,29 @@ def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
 def test_a_file_that_grows_begins_with_what_was_told_before(
     tmp_path: Path, lines: list[bytes]
 ) -> None:
-    check_growth(TOOL, tmp_path / NAME, lines)
+    check_growth(IMPORTER, tmp_path / NAME, lines)
 
 
 def test_an_answer_is_settled_when_it_is_there(tmp_path: Path) -> None:
     it = CodexFile()
     it.turn(1)
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     assert len(settled_of(talk)) == len(entries_of(talk)) == 3
-    (talk,) = talks_of(TOOL, file_of(tmp_path, b"\n".join(bare())))
+    (talk,) = talks_of(IMPORTER, file_of(tmp_path, b"\n".join(bare())))
     assert len(settled_of(talk)) == len(entries_of(talk)) - 1
 
 
 def told_of(it: CodexFile, home: Path) -> list[object]:
-    return told(talks_of(TOOL, it.write(home))[0])
+    return told(talks_of(IMPORTER, it.write(home))[0])
 
 
 # -- turns --------------------------------------------------------------------------------------
 
 
 def test_what_was_taken_back_is_a_branch(tmp_path: Path) -> None:
-    main, *branches = talks_of(TOOL, rolled_back().write(tmp_path))
+    main, *branches = talks_of(IMPORTER, rolled_back().write(tmp_path))
     assert told(main) == ["Question 1", "Answer 1", "Question 5", "Answer 5"]
-    assert all(it.is_aside for it in branches)
+    assert all(it.is_abandoned for it in branches)
     assert [told(it)[2:] for it in branches] == [
         ["Question 4", "Answer 4"],
         ["Question 2", "Answer 2", "Question 3", "Answer 3"],
@@ -196,7 +196,7 @@ def test_more_than_there_is_can_be_taken_back(tmp_path: Path) -> None:
     it.event("thread_rolled_back", num_turns=99)
     it.turn(3)
     it.event("thread_rolled_back", num_turns=0)
-    main, branch = talks_of(TOOL, it.write(tmp_path))
+    main, branch = talks_of(IMPORTER, it.write(tmp_path))
     assert told(main) == ["Question 3", "Answer 3"]
     assert told(branch) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
 
@@ -209,7 +209,7 @@ def test_turns_before_a_compaction_can_be_taken_back(tmp_path: Path) -> None:
     it.turn(3)
     it.event("thread_rolled_back", num_turns=2)
     it.turn(4)
-    main, branch = talks_of(TOOL, it.write(tmp_path))
+    main, branch = talks_of(IMPORTER, it.write(tmp_path))
     assert told(main) == ["Question 1", "Answer 1", "Question 4", "Answer 4"]
     assert told(branch)[2:4] == ["Question 2", "Answer 2"]
     assert told(branch)[-3:] == ["So far", "Question 3", "Answer 3"]
@@ -217,7 +217,7 @@ def test_turns_before_a_compaction_can_be_taken_back(tmp_path: Path) -> None:
     it.event("thread_rolled_back", num_turns=1)
     it.add("compacted", {"message": "Anew"})
     it.turn(5)
-    main, *_ = talks_of(TOOL, it.write(tmp_path))
+    main, *_ = talks_of(IMPORTER, it.write(tmp_path))
     assert told(main)[:2] == ["Question 1", "Answer 1"]
     assert told(main)[-3:] == ["Anew", "Question 5", "Answer 5"]
 
@@ -232,18 +232,18 @@ def test_what_was_inherited_can_be_taken_back(tmp_path: Path) -> None:
     it.turn(4)
     it.event("thread_rolled_back", num_turns=2)
     path = it.write(tmp_path)
-    main, *branches = talks_of(TOOL, path)
+    main, *branches = talks_of(IMPORTER, path)
     assert told(main) == ["Question 1", "Answer 1"]
-    assert main.is_shortened
+    assert main.is_rewound
     assert [told(branch)[2:] for branch in branches] == [
         ["Question 2", "Answer 2", "Question 4", "Answer 4"],
         ["Question 2", "Answer 2", "Question 3", "Answer 3"],
     ]
     it.turn(5)
     it.write(tmp_path)
-    main, *_ = talks_of(TOOL, path)
+    main, *_ = talks_of(IMPORTER, path)
     assert told(main) == ["Question 1", "Answer 1", "Question 5", "Answer 5"]
-    assert not main.is_shortened
+    assert not main.is_rewound
 
 
 def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_what_was_said_meanwhile_is_taken_back_with_its_turn(tmp_path: Path) -> 
     it.end(2)
     it.turn(3)
     it.event("thread_rolled_back", num_turns=3)
-    main, branch = talks_of(TOOL, it.write(tmp_path))
+    main, branch = talks_of(IMPORTER, it.write(tmp_path))
     assert told(main) == ["Question 0", "Answer 0"]
     assert told(branch)[4:] == ["This", "And that", "Both", "Question 3", "Answer 3"]
 
@@ -268,8 +268,8 @@ def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:
         it.turn(number)
         it.event("thread_rolled_back", num_turns=1)
     it.turn(60)
-    notes = Notes()
-    assert len(talks_of(TOOL, it.write(tmp_path), notes)) == 51
+    notes = ImportNotes()
+    assert len(talks_of(IMPORTER, it.write(tmp_path), notes)) == 51
     assert notes.skipped == {"a branch is left out, because there are many": 10}
 
 
@@ -279,7 +279,7 @@ def test_turns_of_older_files_end_where_the_next_begins(tmp_path: Path) -> None:
         it.ask(f"Question {number}")
         it.answer(f"Answer {number}")
     it.ask("Question 3")
-    talk = talks_of(TOOL, it.write(tmp_path))[0]
+    talk = talks_of(IMPORTER, it.write(tmp_path))[0]
     turns = fold(entries_of(talk)).turns
     assert [turn.stop_reason for turn in turns] == ["end_turn", "end_turn", None]
 
@@ -290,7 +290,7 @@ def test_a_turn_that_was_cut_off_has_no_end(tmp_path: Path) -> None:
     it.ask("Question 1")
     it.answer("Half an answer")
     it.turn(2)
-    turns = fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
+    turns = fold(entries_of(talks_of(IMPORTER, it.write(tmp_path))[0])).turns
     assert [turn.stop_reason for turn in turns] == [None, "end_turn"]
 
 
@@ -310,7 +310,7 @@ def test_a_file_without_events_is_told_by_what_the_model_was_told(tmp_path: Path
     it.context()
     it.message("user", text("Question"), {"type": "input_image", "image_url": "https://x"})
     it.message("assistant", text("Answer", "output_text"))
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     assert told(talk)[-1] == "Answer"
     assert settled_of(talk) == []
     it.event("user_message", message="Question")
@@ -333,7 +333,7 @@ def test_what_was_before_a_compaction_is_kept(tmp_path: Path) -> None:
     it.turn(2)
     items = [
         item
-        for turn in fold(entries_of(talks_of(TOOL, it.write(tmp_path))[0])).turns
+        for turn in fold(entries_of(talks_of(IMPORTER, it.write(tmp_path))[0])).turns
         for item in turn.items
     ]
     messages = [item for item in items if isinstance(item, TranscriptMessage)]
@@ -347,4 +347,4 @@ def test_a_file_without_words_is_no_session(tmp_path: Path) -> None:
     it = CodexFile()
     it.context()
     it.begin(1)
-    assert talks_of(TOOL, it.write(tmp_path)) == []
+    assert talks_of(IMPORTER, it.write(tmp_path)) == []

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from codex_files import CWD, SESSION, CodexFile, write_file
 from codex_sessions import legacy
 from importer_results import entries_of, settled_of, talks_of, told
-from rekindle.importers.base import Notes, Talk
-from rekindle.importers.codex import TOOL
+from rekindle.importers.base import ImportNotes, SourceSession
+from rekindle.importers.codex.session import IMPORTER
 
 NAME = CodexFile().name()
 
@@ -36,12 +36,12 @@ def test_a_compressed_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: P
     it = legacy()
     path = it.write(tmp_path, is_compressed=True)
     data = path.read_bytes()
-    (talk,) = talks_of(TOOL, path)
+    (talk,) = talks_of(IMPORTER, path)
     whole = entries_of(talk)
     for length in range(0, len(data), 17):
         path.write_bytes(data[:length])
-        notes = Notes()
-        talks = talks_of(TOOL, path, notes)
+        notes = ImportNotes()
+        talks = talks_of(IMPORTER, path, notes)
         assert not talks or entries_of(talks[0])[:-1] == whole[: len(entries_of(talks[0])) - 1]
         assert notes.skipped["a compressed file is cut off, or damaged"] == 1
 
@@ -54,8 +54,8 @@ def test_all_that_is_in_a_torn_compressed_file_is_told(tmp_path: Path, frames: i
     path = it.write(tmp_path, is_compressed=True)
     packed = path.read_bytes()
     path.write_bytes(packed * (frames - 1) + packed[: len(packed) * 2 // 3])
-    notes = Notes()
-    (talk,) = talks_of(TOOL, path, notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, path, notes)
     words = told(talk)
     asked = [number for _ in range(frames) for number in range(300)]
     whole = [f"{kind} {it}" for it in asked for kind in ("Question", "Answer")]
@@ -71,8 +71,8 @@ def test_what_is_before_damage_in_a_compressed_file_is_told(tmp_path: Path) -> N
     path = it.write(tmp_path, is_compressed=True)
     packed = path.read_bytes()
     path.write_bytes(packed[:-400] + bytes(400) + packed)
-    notes = Notes()
-    (talk,) = talks_of(TOOL, path, notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, path, notes)
     words = told(talk)
     assert 200 < len(words) < 600
     assert words[-1] in {f"{kind} {len(words) // 2 - 1}" for kind in ("Question", "Answer")}
@@ -96,7 +96,7 @@ def test_a_file_with_changed_bytes_tells_what_is_before(
     changed[at : at + length] = data.draw(st.binary(min_size=0, max_size=40))
     folder = tmp_path_factory.mktemp("x")
     path = write_file(folder / NAME, bytes(changed), is_compressed=is_compressed)
-    damaged_file = [entries_of(it) for it in talks_of(TOOL, path)]
+    damaged_file = [entries_of(it) for it in talks_of(IMPORTER, path)]
     path.unlink()
     path = write_file(folder / NAME, whole_data[: whole_data.rfind(b"\n", 0, at) + 1])
     sure = settled_of(main) if (main := first(path)) else []
@@ -127,11 +127,11 @@ def test_lines_that_say_nothing_change_nothing(
     it.add("compacted", {"message": "So far"})
     it.turn(3)
     home = tmp_path_factory.mktemp("x")
-    whole = [entries_of(talk) for talk in talks_of(TOOL, it.write(home))]
+    whole = [entries_of(talk) for talk in talks_of(IMPORTER, it.write(home))]
     for at, line in rubbish:
         it.lines.insert(at, line)
-    notes = Notes()
-    assert [entries_of(talk) for talk in talks_of(TOOL, it.write(home), notes)] == whole
+    notes = ImportNotes()
+    assert [entries_of(talk) for talk in talks_of(IMPORTER, it.write(home), notes)] == whole
     assert sum(notes.skipped.values()) <= len(rubbish)
 
 
@@ -140,10 +140,10 @@ def test_a_file_whose_first_line_is_torn_is_told(tmp_path: Path) -> None:
     it.context()
     it.turn(1)
     it.lines[0] = it.lines[0][:40]
-    notes = Notes()
-    (talk,) = talks_of(TOOL, it.write(tmp_path), notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path), notes)
     assert told(talk) == ["Question 1", "Answer 1"]
-    assert (talk.arrived.id, talk.arrived.cwd) == (SESSION, CWD)
+    assert (talk.incoming.id, talk.incoming.cwd) == (SESSION, CWD)
     assert notes.skipped == {"a line is no JSON": 1}
 
 
@@ -155,9 +155,9 @@ def test_a_compressed_file_with_changed_bytes_is_not_fatal(
     data = bytearray(path.read_bytes())
     data[at : at + len(rubbish)] = rubbish
     path.write_bytes(bytes(data))
-    for talk in talks_of(TOOL, path):
+    for talk in talks_of(IMPORTER, path):
         entries_of(talk)
 
 
-def first(path: Path) -> Talk | None:
-    return next(iter(talks_of(TOOL, path)), None)
+def first(path: Path) -> SourceSession | None:
+    return next(iter(talks_of(IMPORTER, path)), None)

@@ -11,10 +11,10 @@ from codex_files import CWD, SESSION, CodexFile, text, thread, write_file
 from codex_sessions import bare, legacy
 from importer_results import entries_of, talks_of, told
 from other_user import as_stranger
-from rekindle.importers.base import Notes
-from rekindle.importers.codex import TOOL
+from rekindle.importers.base import ImportNotes
 from rekindle.importers.codex.locations import folders
-from rekindle.importers.codex.user_text import own_words
+from rekindle.importers.codex.session import IMPORTER
+from rekindle.importers.codex.user_text import own_text
 from rekindle.model import TitleSource
 
 
@@ -35,17 +35,19 @@ def test_a_session_stays_where_it_was_begun(tmp_path: Path) -> None:
     it = session()
     home = tmp_path / ".codex"
     path = it.write(tmp_path)
-    places = [found.place for found in TOOL.find(home, None)]
+    places = [found.location for found in IMPORTER.find(home, None)]
     assert places == [str(path)]
-    hashes = {talk.arrived.origin.sha256 for talk in talks_of(TOOL, home) if talk.arrived.origin}
+    hashes = {
+        talk.incoming.origin.sha256 for talk in talks_of(IMPORTER, home) if talk.incoming.origin
+    }
     for is_archived, is_compressed in ((True, False), (True, True), (False, True)):
         path.unlink()
         path = it.write(tmp_path, is_archived=is_archived, is_compressed=is_compressed)
         for named in (home, path, path.parent):
-            assert [found.place for found in TOOL.find(named, None)] == places
-        (talk,) = talks_of(TOOL, home)
-        assert talk.arrived.origin
-        hashes.add(talk.arrived.origin.sha256)
+            assert [found.location for found in IMPORTER.find(named, None)] == places
+        (talk,) = talks_of(IMPORTER, home)
+        assert talk.incoming.origin
+        hashes.add(talk.incoming.origin.sha256)
     assert len(hashes) == 1
 
 
@@ -55,7 +57,7 @@ def test_what_is_about_to_be_compressed_is_one_session(tmp_path: Path) -> None:
         it.write(tmp_path, is_compressed=True)
         it.turn(2)
         path = it.write(tmp_path, is_archived=is_archived)
-        (talk,) = talks_of(TOOL, tmp_path / ".codex")
+        (talk,) = talks_of(IMPORTER, tmp_path / ".codex")
         assert told(talk)[-1] == "Answer 2"
         path.unlink()
 
@@ -64,39 +66,39 @@ def test_only_sessions_of_a_project_are_looked_into(tmp_path: Path) -> None:
     session(1).write(tmp_path)
     session(2, cwd='/home/user/"other"').write(tmp_path, is_compressed=True)
     home = tmp_path / ".codex"
-    assert len(list(TOOL.find(home, None))) == 2
+    assert len(list(IMPORTER.find(home, None))) == 2
     for number, cwd in ((1, CWD), (2, '/home/user/"other"')):
-        (found,) = TOOL.find(home, cwd)
+        (found,) = IMPORTER.find(home, cwd)
         assert thread(number) in found.path.name
-    assert list(TOOL.find(home, "/home/user")) == []
+    assert list(IMPORTER.find(home, "/home/user")) == []
 
 
 def test_sub_agents_are_known_at_once(tmp_path: Path) -> None:
     session(1).write(tmp_path)
     session(2, source={"subagent": "review"}).write(tmp_path)
     session(3, parent_thread_id=thread(1)).write(tmp_path)
-    assert [it.is_child for it in TOOL.find(tmp_path / ".codex", None)] == [False, True, True]
+    assert [it.is_child for it in IMPORTER.find(tmp_path / ".codex", None)] == [False, True, True]
 
 
 @pytest.mark.parametrize("is_archived", [True, False])
 def test_what_is_archived(tmp_path: Path, *, is_archived: bool) -> None:
     folder = tmp_path / "archived_sessions"
     path = session().write(folder, is_archived=is_archived)
-    assert [it.is_archived for it in talks_of(TOOL, path)] == [is_archived]
+    assert [it.is_archived for it in talks_of(IMPORTER, path)] == [is_archived]
 
 
 def test_a_session_may_move_while_others_are_found(tmp_path: Path) -> None:
     session(1).write(tmp_path)
     second = session(2)
     path = second.write(tmp_path)
-    found = TOOL.find(tmp_path / ".codex", None)
+    found = IMPORTER.find(tmp_path / ".codex", None)
     next(found)
     path.unlink()
     second.write(tmp_path, is_archived=True, is_compressed=True)
     (moved,) = found
     assert moved.path == path
     session(3).write(tmp_path)
-    found = TOOL.find(tmp_path / ".codex", None)
+    found = IMPORTER.find(tmp_path / ".codex", None)
     next(found)
     next((tmp_path / ".codex" / "archived_sessions").iterdir()).unlink()
     # One that is gone keeps no other out.
@@ -108,15 +110,15 @@ def test_a_folder_that_cannot_be_read_keeps_no_other_out(open_folder: Path) -> N
     hidden = session(2).write(open_folder, is_archived=True).parent
     hidden.chmod(0)
     with as_stranger():
-        sound, refused = TOOL.find(open_folder / ".codex", None)
+        sound, refused = IMPORTER.find(open_folder / ".codex", None)
         assert thread(1) in sound.path.name
-        assert (refused.path, refused.trouble) == (hidden, "Permission denied")
+        assert (refused.path, refused.error) == (hidden, "Permission denied")
         # In a folder that is not Codex's, this means nothing.
         other = open_folder / "other"
     other.mkdir()
     (other / "secret").mkdir(mode=0)
     with as_stranger():
-        assert list(TOOL.find(other, None)) == []
+        assert list(IMPORTER.find(other, None)) == []
     hidden.chmod(0o755)
 
 
@@ -124,18 +126,18 @@ def test_old_files_lie_in_one_folder(tmp_path: Path) -> None:
     path = tmp_path / ".codex" / "sessions" / CodexFile().name()
     path.parent.mkdir(parents=True)
     write_file(path, b"\n".join(bare()))
-    (found,) = TOOL.find(tmp_path / ".codex", None)
-    assert found.place == str(path)
-    (talk,) = TOOL.read(found, Notes())
-    assert talk.folder == talk.arrived.cwd == CWD
+    (found,) = IMPORTER.find(tmp_path / ".codex", None)
+    assert found.location == str(path)
+    (talk,) = IMPORTER.read(found, ImportNotes())
+    assert talk.folder == talk.incoming.cwd == CWD
 
 
 def test_a_file_may_have_any_name_if_somebody_names_it(tmp_path: Path) -> None:
     for name in ("mine.jsonl", "mine.jsonl.zst"):
         path = write_file(tmp_path / "mine.jsonl", legacy().data(), is_compressed="zst" in name)
-        (talk,) = talks_of(TOOL, path)
-        assert talk.arrived.id == SESSION
-    assert list(TOOL.find(tmp_path, None)) == []
+        (talk,) = talks_of(IMPORTER, path)
+        assert talk.incoming.id == SESSION
+    assert list(IMPORTER.find(tmp_path, None)) == []
 
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
@@ -146,10 +148,10 @@ def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text("")
     (tmp_path / "e.jsonl.zst").write_bytes(b"rubbish")
     (tmp_path / CodexFile().name()).mkdir()
-    assert list(TOOL.find(tmp_path, None)) == []
+    assert list(IMPORTER.find(tmp_path, None)) == []
     for path in tmp_path.iterdir():
         if path.name != "rollout-x.jsonl":
-            assert list(TOOL.find(path, None)) == []
+            assert list(IMPORTER.find(path, None)) == []
 
 
 # -- what a session begins with -----------------------------------------------------------------
@@ -160,8 +162,8 @@ def test_a_session_that_begins_with_itself_is_told_once(tmp_path: Path) -> None:
     second = session(2, history_base=first.base())
     first = session(1, history_base=second.base())
     for number, path in enumerate((first.write(tmp_path), second.write(tmp_path)), 1):
-        notes = Notes()
-        (talk,) = talks_of(TOOL, path, notes)
+        notes = ImportNotes()
+        (talk,) = talks_of(IMPORTER, path, notes)
         assert told(talk)[-2:] == [f"Question {number}", f"Answer {number}"]
         assert notes.skipped["what a session begins with begins with itself"] == 1
 
@@ -173,21 +175,21 @@ def test_a_session_may_begin_in_many_files(tmp_path: Path, monkeypatch: pytest.M
         it = session(number, first=it.ordinal, history_base=it.base())
     path = it.write(tmp_path)
     words = [f"{kind} {number}" for number in range(1, 40) for kind in ("Question", "Answer")]
-    assert told(talks_of(TOOL, path)[0]) == words
-    monkeypatch.setattr("rekindle.importers.codex.locations._MOST_LINKS", 3)
-    notes = Notes()
-    assert told(talks_of(TOOL, path, notes)[0]) == words[-8:]
+    assert told(talks_of(IMPORTER, path)[0]) == words
+    monkeypatch.setattr("rekindle.importers.codex.locations._MAX_HISTORY_LINKS", 3)
+    notes = ImportNotes()
+    assert told(talks_of(IMPORTER, path, notes)[0]) == words[-8:]
     assert notes.skipped == {"what a session begins with is in too many files": 1}
 
 
 def test_a_base_that_goes_away_meanwhile_is_told(tmp_path: Path) -> None:
     first = session(1)
     path = first.write(tmp_path)
-    found, _ = TOOL.find(session(2, history_base=first.base()).write(tmp_path).parent, None)
-    _, found = TOOL.find(path.parent, None)
+    found, _ = IMPORTER.find(session(2, history_base=first.base()).write(tmp_path).parent, None)
+    _, found = IMPORTER.find(path.parent, None)
     path.unlink()
-    notes = Notes()
-    (talk,) = TOOL.read(found, notes)
+    notes = ImportNotes()
+    (talk,) = IMPORTER.read(found, notes)
     assert told(talk) == ["Question 2", "Answer 2"]
     assert notes.skipped == {"what a session begins with cannot be read": 1}
 
@@ -197,8 +199,8 @@ def test_the_first_lines_of_a_base_may_be_torn(tmp_path: Path) -> None:
     first.lines[0] = b"x" * len(first.lines[0])
     first.write(tmp_path)
     path = session(2, first=first.ordinal, history_base=first.base()).write(tmp_path)
-    notes = Notes()
-    (talk,) = talks_of(TOOL, path, notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, path, notes)
     assert told(talk) == ["Question 1", "Answer 1", "Question 2", "Answer 2"]
     assert notes.skipped == {"a line is no JSON": 1}
 
@@ -217,8 +219,8 @@ def test_the_first_lines_of_a_base_may_be_torn(tmp_path: Path) -> None:
 def test_what_is_missing_is_told(tmp_path: Path, base: dict[str, object], reason: str) -> None:
     session(1).write(tmp_path)
     path = session(2, history_base=base).write(tmp_path)
-    notes = Notes()
-    (talk,) = talks_of(TOOL, path, notes)
+    notes = ImportNotes()
+    (talk,) = talks_of(IMPORTER, path, notes)
     assert told(talk)[-2:] == ["Question 2", "Answer 2"]
     assert notes.skipped == {reason: 1}
 
@@ -230,15 +232,15 @@ def test_a_base_that_goes_on_is_not_followed_further(tmp_path: Path) -> None:
     first.write(tmp_path)
     path = session(2, first=first.ordinal, history_base=base).write(tmp_path)
     words = ["Question 1", "Answer 1", "Question 2", "Answer 2"]
-    assert told(talks_of(TOOL, path)[0]) == words
+    assert told(talks_of(IMPORTER, path)[0]) == words
     # Numbers were given twice by some versions.
     session(2, first=3, history_base={**base, "end_ordinal_exclusive": 1}).write(tmp_path)
-    assert told(talks_of(TOOL, path)[0]) == words
+    assert told(talks_of(IMPORTER, path)[0]) == words
     # Where only one of both is told, that counts.
     for name in ("end_byte_offset", "end_ordinal_exclusive"):
         told_once = {key: value for key, value in base.items() if key != name}
         session(2, first=first.ordinal, history_base=told_once).write(tmp_path)
-        assert told(talks_of(TOOL, path)[0]) == words
+        assert told(talks_of(IMPORTER, path)[0]) == words
 
 
 # -- titles -------------------------------------------------------------------------------------
@@ -253,14 +255,14 @@ def database(home: Path, name: str = "state_5.sqlite") -> apsw.Connection:
     return db
 
 
-def title(home: Path, notes: Notes | None = None) -> dict[TitleSource, str]:
-    return talks_of(TOOL, home, notes)[0].arrived.titles
+def title(home: Path, notes: ImportNotes | None = None) -> dict[TitleSource, str]:
+    return talks_of(IMPORTER, home, notes)[0].incoming.titles
 
 
 def test_titles_by_their_rank(tmp_path: Path) -> None:
     home = tmp_path / ".codex"
     session(1).write(tmp_path)
-    stamps = {next(iter(TOOL.find(home, None))).stamp}
+    stamps = {next(iter(IMPORTER.find(home, None))).stamp}
     prompt = {TitleSource.PROMPT: "Question 1"}
     assert title(home) == prompt
     with database(home) as db:
@@ -272,10 +274,10 @@ def test_titles_by_their_rank(tmp_path: Path) -> None:
     assert title(home) == {**prompt, TitleSource.AGENT: "Made"}
     after = sorted((it.name, it.stat().st_mtime_ns, it.stat().st_size) for it in home.iterdir())
     assert after == before
-    stamps.add(next(iter(TOOL.find(home, None))).stamp)
+    stamps.add(next(iter(IMPORTER.find(home, None))).stamp)
     db.execute("UPDATE threads SET name = 'Given'")
     assert title(home)[TitleSource.AGENT] == "Given"
-    stamps.add(next(iter(TOOL.find(home, None))).stamp)
+    stamps.add(next(iter(IMPORTER.find(home, None))).stamp)
     db.close()
     assert not (home / "state_5.sqlite-wal").exists()
     assert title(home)[TitleSource.AGENT] == "Given"
@@ -284,7 +286,7 @@ def test_titles_by_their_rank(tmp_path: Path) -> None:
     lines = ["rubbish", *map(json.dumps, entries), '{"id":"torn']
     (home / "session_index.jsonl").write_text("\n".join(lines))
     assert title(home)[TitleSource.AGENT] == "Last"
-    stamps.add(next(iter(TOOL.find(home, None))).stamp)
+    stamps.add(next(iter(IMPORTER.find(home, None))).stamp)
     assert len(stamps) == 4
 
 
@@ -302,13 +304,13 @@ def test_a_database_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     home = tmp_path / ".codex"
     session(1).write(tmp_path)
     (home / "state_5.sqlite").write_bytes(b"rubbish" * 1000)
-    notes = Notes()
+    notes = ImportNotes()
     assert title(home, notes) == {TitleSource.PROMPT: "Question 1"}
     why = "the database cannot be read: file is not a database"
     assert notes.skipped == {f"titles in state_5.sqlite: {why}": 1}
     (home / "state_5.sqlite").unlink()
     apsw.Connection(str(home / "state_5.sqlite")).execute("CREATE TABLE threads(x)")
-    notes = Notes()
+    notes = ImportNotes()
     assert title(home, notes) == {TitleSource.PROMPT: "Question 1"}
     assert notes.skipped == {}
 
@@ -343,11 +345,11 @@ def test_the_database_says_which_file_a_reverted_session_goes_on_with(tmp_path: 
     first.write(tmp_path)
     later = session(1, first=first.ordinal, history_base=first.base())
     later.write(tmp_path, rollout=thread(9), minute=5)
-    assert len(entries_of(talks_of(TOOL, home)[0])) == 6
+    assert len(entries_of(talks_of(IMPORTER, home)[0])) == 6
     db = database(home)
     db.execute("INSERT INTO threads(id, rollout_path) VALUES(?, ?)", (thread(1), first.name()))
     db.close()
-    talks = talks_of(TOOL, home)
+    talks = talks_of(IMPORTER, home)
     assert [len(entries_of(talk)) for talk in talks] == [3, 6]
 
 
@@ -369,12 +371,12 @@ def test_the_database_says_which_file_a_reverted_session_goes_on_with(tmp_path: 
     ],
 )
 def test_what_is_the_users_own(words: str, own: str) -> None:
-    assert own_words(words) == own
+    assert own_text(words) == own
 
 
 def test_a_picture_alone_is_a_prompt(tmp_path: Path) -> None:
     it = CodexFile()
     it.event("user_message", message="", images=["data:image/jpeg;base64,AAAA"])
     it.message("user", text("x"))
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     assert b'"mimeType":"image/jpeg"' in entries_of(talk)[0].line

@@ -22,9 +22,9 @@ from gemini_files import (
     written_again,
 )
 from importer_results import check_growth, entries_of, settled_of, talks_of, told, written_down
-from rekindle.importers.base import Notes, Talk
-from rekindle.importers.gemini import TOOL
-from rekindle.importers.gemini.files import File, Records
+from rekindle.importers.base import ImportNotes, SourceSession
+from rekindle.importers.gemini.files import GeminiRecordReader, GeminiSourceFile
+from rekindle.importers.gemini.session import IMPORTER
 from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
@@ -57,18 +57,18 @@ def file_of(home: Path, data: bytes, suffix: str = "jsonl") -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
     golden = GOLDEN / f"gemini-{name}.txt"
-    made = written_down(TOOL, CASES[name](tmp_path), str(tmp_path))
+    made = written_down(IMPORTER, CASES[name](tmp_path), str(tmp_path))
     if update:
         golden.write_text(made, encoding="utf-8")
     assert made == golden.read_text(encoding="utf-8")
 
 
-def first(path: Path) -> Talk | None:
-    return next(iter(talks_of(TOOL, path)), None)
+def first(path: Path) -> SourceSession | None:
+    return next(iter(talks_of(IMPORTER, path)), None)
 
 
 def told_of(it: GeminiFile, home: Path) -> list[object]:
-    return told(talks_of(TOOL, it.write(home))[0])
+    return told(talks_of(IMPORTER, it.write(home))[0])
 
 
 # -- how a file goes on -------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def told_of(it: GeminiFile, home: Path) -> list[object]:
 def test_a_file_that_grows_begins_with_what_was_told_before(
     make: Callable[[], GeminiFile], tmp_path: Path
 ) -> None:
-    check_growth(TOOL, tmp_path / f"{NAME}.jsonl", make().lines)
+    check_growth(IMPORTER, tmp_path / f"{NAME}.jsonl", make().lines)
 
 
 def test_an_older_file_that_is_written_anew_begins_with_what_was_told_before(
@@ -150,7 +150,7 @@ def test_an_older_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: Path)
     data = it.one_object()
     path = tmp_path / f"{NAME}.json"
     path.write_bytes(data)
-    whole = told(talks_of(TOOL, path)[0])
+    whole = told(talks_of(IMPORTER, path)[0])
     for length in [*range(0, len(data), 5), len(data)]:
         path.write_bytes(data[:length])
         cut = told(talk) if (talk := first(path)) else []
@@ -175,7 +175,7 @@ def test_a_file_with_changed_bytes_tells_what_is_before(
     length = data.draw(st.integers(1, 40))
     changed[at : at + length] = data.draw(st.binary(min_size=0, max_size=40))
     path.write_bytes(bytes(changed))
-    damaged_file = [entries_of(it) for it in talks_of(TOOL, path)]
+    damaged_file = [entries_of(it) for it in talks_of(IMPORTER, path)]
     path.write_bytes(whole[: whole.rfind(b"\n", 0, at) + 1])
     sure = settled_of(main) if (main := first(path)) else []
     assert any(it[: len(sure)] == sure for it in [*damaged_file, sure])
@@ -189,19 +189,19 @@ def test_importing_twice_changes_nothing_and_what_has_grown_is_extended(tmp_path
     it = GeminiFile()
     it.turn(1)
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", TOOL).hows == [How.NEW]
-    assert Run(store, tmp_path / ".gemini", TOOL).read == 0
+    assert Run(store, tmp_path / ".gemini", IMPORTER).hows == [How.NEW]
+    assert Run(store, tmp_path / ".gemini", IMPORTER).read == 0
     it.turn(2)
     it.write(tmp_path)
     again = GeminiFile(minute=7)
     again.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", TOOL).hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".gemini", IMPORTER).hows == [How.EXTENDED]
     assert store.session(SESSION).turns == 2
     # A list buries all of it, and a file begins that has none of it.
     it.begin()
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", TOOL).hows == []
-    assert Run(store, tmp_path / ".gemini", TOOL).read == 0
+    assert Run(store, tmp_path / ".gemini", IMPORTER).hows == []
+    assert Run(store, tmp_path / ".gemini", IMPORTER).read == 0
     assert store.session(SESSION).turns == 2
 
 
@@ -212,15 +212,15 @@ def test_what_was_gone_back_from_is_kept_beside(tmp_path: Path) -> None:
     name = it.user("This way")
     it.agent("Going this way")
     it.write(tmp_path)
-    Run(store, tmp_path / ".gemini", TOOL)
+    Run(store, tmp_path / ".gemini", IMPORTER)
     it.go_back(name)
     it.user("That way")
     it.agent("Going that way")
     it.write(tmp_path)
-    Run(store, tmp_path / ".gemini", TOOL)
+    Run(store, tmp_path / ".gemini", IMPORTER)
     whole = [[entry.line for entry in store.read(it.id)] for it in sessions(store)]
     assert [sum(b"This way" in line for line in lines) for lines in whole] == [0, 1]
-    assert Run(store, tmp_path / ".gemini", TOOL).read == 0
+    assert Run(store, tmp_path / ".gemini", IMPORTER).read == 0
 
 
 def test_who_has_gone_back_and_said_nothing_since_has_gone_back_here(tmp_path: Path) -> None:
@@ -230,14 +230,14 @@ def test_who_has_gone_back_and_said_nothing_since_has_gone_back_here(tmp_path: P
     it.agent("Going this way")
     it.write(tmp_path)
     store, later = MemoryStore(), MemoryStore()
-    Run(store, tmp_path / ".gemini", TOOL)
+    Run(store, tmp_path / ".gemini", IMPORTER)
     it.go_back(name)
     it.put({"$set": {"lastUpdated": it.time()}})
     it.write(tmp_path)
     for each in (store, later):
-        Run(each, tmp_path / ".gemini", TOOL)
+        Run(each, tmp_path / ".gemini", IMPORTER)
         assert [it.turns for it in sessions(each)] == [1, 2]
-        assert Run(each, tmp_path / ".gemini", TOOL).read == 0
+        assert Run(each, tmp_path / ".gemini", IMPORTER).read == 0
 
 
 def test_a_branch_is_called_after_its_own_first_prompt(tmp_path: Path) -> None:
@@ -246,8 +246,8 @@ def test_a_branch_is_called_after_its_own_first_prompt(tmp_path: Path) -> None:
     it.agent("Going this way")
     it.go_back(name)
     it.user("That way")
-    session, branch = talks_of(TOOL, it.write(tmp_path))
-    titles = [talk.arrived.titles[TitleSource.PROMPT] for talk in (session, branch)]
+    session, branch = talks_of(IMPORTER, it.write(tmp_path))
+    titles = [talk.incoming.titles[TitleSource.PROMPT] for talk in (session, branch)]
     assert titles == ["That way", "This way"]
 
 
@@ -266,12 +266,12 @@ def test_going_back_to_an_unknown_message_takes_all_away(tmp_path: Path) -> None
     it.go_back("nobody")
     path = it.write(tmp_path)
     # Nothing came after it: then it is what it was.
-    assert [told(talk) for talk in talks_of(TOOL, path)] == [["Question 1", "Answer 1"]]
+    assert [told(talk) for talk in talks_of(IMPORTER, path)] == [["Question 1", "Answer 1"]]
     it.turn(2)
     it.write(tmp_path)
-    session, branch = talks_of(TOOL, path)
+    session, branch = talks_of(IMPORTER, path)
     assert (told(session), told(branch)) == (["Question 2", "Answer 2"], ["Question 1", "Answer 1"])
-    assert (session.is_aside, branch.is_aside) == (False, True)
+    assert (session.is_abandoned, branch.is_abandoned) == (False, True)
 
 
 def test_what_was_gone_back_from_is_not_known_any_more(tmp_path: Path) -> None:
@@ -345,21 +345,21 @@ def test_an_older_file_beside_its_successor_is_told_once(tmp_path: Path) -> None
     it = older()
     path = it.write(tmp_path)
     path.with_suffix(".json").write_bytes(it.one_object())
-    (found,) = TOOL.find(path.parent, None)
+    (found,) = IMPORTER.find(path.parent, None)
     assert found.path.suffix == ".json"
-    (talk,) = TOOL.read(found, Notes())
+    (talk,) = IMPORTER.read(found, ImportNotes())
     both = entries_of(talk)
     path.unlink()
-    (talk,) = talks_of(TOOL, path.parent)
+    (talk,) = talks_of(IMPORTER, path.parent)
     assert [it.line for it in entries_of(talk)] == [it.line for it in both]
 
 
 @pytest.mark.parametrize("indent", [None, 4])
 def test_an_older_file_may_be_written_otherwise(indent: int | None, tmp_path: Path) -> None:
     it = older()
-    (usual,) = talks_of(TOOL, file_of(tmp_path, it.one_object(), "json"))
+    (usual,) = talks_of(IMPORTER, file_of(tmp_path, it.one_object(), "json"))
     expected = entries_of(usual)
-    (talk,) = talks_of(TOOL, file_of(tmp_path, it.one_object(indent), "json"))
+    (talk,) = talks_of(IMPORTER, file_of(tmp_path, it.one_object(indent), "json"))
     assert entries_of(talk) == expected
 
 
@@ -370,9 +370,9 @@ def test_a_message_that_is_too_long_is_passed_over(
     it.turn(1)
     it.agent("long " * 1000)
     path = file_of(tmp_path, it.one_object(), "json")
-    monkeypatch.setattr("rekindle.importers.gemini.files.LONGEST", 2000)
-    records = Records(File(path, path.stat().st_size))
-    assert not any(b"long long" in record for record in records.each())
+    monkeypatch.setattr("rekindle.importers.gemini.files.MAX_LINE_BYTES", 2000)
+    records = GeminiRecordReader(GeminiSourceFile(path, path.stat().st_size))
+    assert not any(b"long long" in record for record in records.records())
     assert records.too_long == 1
 
 
@@ -381,9 +381,9 @@ def test_what_has_no_time_was_said_when_the_session_began(tmp_path: Path) -> Non
     it.lines[1] = it.lines[1].replace(b"timestamp", b"time")
     it.put({"id": "a", "type": "user", "content": "Question"})
     it.put({"id": "b", "type": "gemini", "content": "Answer", "model": "m"})
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     (at_us,) = {entry.at_us for entry in entries_of(talk)}
-    assert at_us >= talk.arrived.created_us > 0
+    assert at_us >= talk.incoming.created_us > 0
 
 
 def test_what_has_no_id_is_told_and_only_once(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_what_has_no_id_is_told_and_only_once(tmp_path: Path) -> None:
         it.put(message)
     it.put({"$set": {"messages": nameless}})
     assert told_of(it, tmp_path) == ["Question 1", "Answer 1", "Who?", "I.", "Why?", "So."]
-    (talk,) = talks_of(TOOL, it.write(tmp_path))
+    (talk,) = talks_of(IMPORTER, it.write(tmp_path))
     ids = [json.loads(entry.line)["id"] for entry in entries_of(talk) if entry.kind is Kind.PROMPT]
     assert len(set(ids)) == 3
 
@@ -407,8 +407,8 @@ def test_many_branches_are_kept_within_reason(tmp_path: Path) -> None:
     for number in range(60):
         it.go_back(it.user(f"Try {number}"))
     it.turn(1)
-    notes = Notes()
-    talks = talks_of(TOOL, it.write(tmp_path), notes)
+    notes = ImportNotes()
+    talks = talks_of(IMPORTER, it.write(tmp_path), notes)
     assert len(talks) == 51
     assert notes.skipped == {"a branch is left out, because there are many": 10}
 
@@ -427,7 +427,9 @@ def test_more_messages_than_are_remembered_are_not_told_twice(tmp_path: Path) ->
 
 def test_the_words_of_a_summary_are_not_the_users(tmp_path: Path) -> None:
     path = compacted().write(tmp_path)
-    items = [it for turn in fold(entries_of(talks_of(TOOL, path)[0])).turns for it in turn.items]
+    items = [
+        it for turn in fold(entries_of(talks_of(IMPORTER, path)[0])).turns for it in turn.items
+    ]
     roles = {it.text: it.role for it in items if isinstance(it, TranscriptMessage)}
     assert next(role for words, role in roles.items() if "snapshot" in words) is Role.THOUGHT
     assert [words for words, role in roles.items() if role is Role.USER] == [

@@ -9,10 +9,10 @@ import pytest
 
 from gemini_files import CWD, SESSION, GeminiFile, everything, older, sub_agents
 from importer_results import entries_of, talks_of
-from rekindle.importers.base import Notes
-from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.importers.gemini import TOOL
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
 from rekindle.importers.gemini.locations import folders
+from rekindle.importers.gemini.session import IMPORTER
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer.merge import How
 from tool_imports import Run, everything as everything_in
@@ -41,8 +41,8 @@ def placed(home: Path, name: str, it: GeminiFile) -> Path:
 
 
 def folder_of(path: Path) -> str | None:
-    (talk,) = talks_of(TOOL, path)
-    assert talk.arrived.cwd == talk.folder
+    (talk,) = talks_of(IMPORTER, path)
+    assert talk.incoming.cwd == talk.folder
     return talk.folder
 
 
@@ -101,25 +101,25 @@ def test_a_project_that_got_a_folder_by_its_name_is_not_there_twice(
     child.parent.mkdir()
     child.write_bytes(turns(session="helper-1").data())
     root = tmp_path / ".gemini"
-    assert len(Run(store, root, TOOL).hows) == 3
+    assert len(Run(store, root, IMPORTER).hows) == 3
     before = [entries for _, _, entries in everything_in(store)]
     # The tool copies all of it, and goes on there.
     copy = root / "tmp" / "project"
     shutil.copytree(path.parents[1], copy)
     (copy / ".project_root").write_text(CWD)
     (copy / "chats" / gone.name).unlink()
-    found = [it.path.parents[1].name for it in TOOL.find(root, None) if not it.is_child]
+    found = [it.path.parents[1].name for it in IMPORTER.find(root, None) if not it.is_child]
     assert found == [HASH, "project"]
-    assert len([it for it in TOOL.find(root, None) if it.is_child]) == 1
-    assert Run(store, root, TOOL).hows == []
+    assert len([it for it in IMPORTER.find(root, None) if it.is_child]) == 1
+    assert Run(store, root, IMPORTER).hows == []
     assert [entries for _, _, entries in everything_in(store)] == before
     assert store.session(SESSION).cwd == CWD
     it.turn(7)
     name = copy / "chats" / path.name
     name.write_bytes(it.one_object() if suffix == "json" else it.data())
-    assert Run(store, root, TOOL).hows == [How.EXTENDED]
+    assert Run(store, root, IMPORTER).hows == [How.EXTENDED]
     assert len(everything_in(store)) == 3
-    assert Run(store, root, TOOL).read == 1, "only the sub-agent's, which has not changed"
+    assert Run(store, root, IMPORTER).read == 1, "only the sub-agent's, which has not changed"
 
 
 @pytest.mark.parametrize("registry", ["", "{", '{"projects": 5}', '{"projects": {"/a": []}}'])
@@ -143,8 +143,8 @@ def test_only_a_projects_own_folder_is_looked_into(tmp_path: Path) -> None:
     placed(tmp_path, "a" * 64, turns("/unknown", "77777777-unknown"))
     registered(tmp_path, project=CWD, other="/other")
     root = tmp_path / ".gemini"
-    assert len(list(TOOL.find(root, None))) == 4
-    names = [found.path.parents[1].name for found in TOOL.find(root, CWD)]
+    assert len(list(IMPORTER.find(root, None))) == 4
+    names = [found.path.parents[1].name for found in IMPORTER.find(root, CWD)]
     assert sorted(names) == sorted(["project", HASH, "a" * 64])
 
 
@@ -154,12 +154,12 @@ def test_only_a_projects_own_folder_is_looked_into(tmp_path: Path) -> None:
 def test_any_folder_above_will_do(below: str, tmp_path: Path) -> None:
     sub_agents(tmp_path)
     root = tmp_path / below
-    assert [it.is_child for it in TOOL.find(root, None)] == [False, False, False, True]
+    assert [it.is_child for it in IMPORTER.find(root, None)] == [False, False, False, True]
 
 
 def test_any_folder_with_copies_will_do(tmp_path: Path) -> None:
     (tmp_path / "session-x-22222222.jsonl").write_bytes(turns().data())
-    assert len(list(TOOL.find(tmp_path, None))) == 1
+    assert len(list(IMPORTER.find(tmp_path, None))) == 1
 
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
@@ -167,20 +167,20 @@ def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "session-b-1.json").write_text("{}\n")
     (tmp_path / "session-c-1.txt").write_bytes(everything().data())
     (tmp_path / "session-d-1.jsonl").mkdir()
-    assert list(TOOL.find(tmp_path, None)) == []
+    assert list(IMPORTER.find(tmp_path, None)) == []
     for path in tmp_path.iterdir():
-        assert list(TOOL.find(path, None)) == []
+        assert list(IMPORTER.find(path, None)) == []
 
 
 def test_a_file_whose_beginning_is_lost_is_its_own_by_its_place(tmp_path: Path) -> None:
     path = turns().write(tmp_path)
     path.write_bytes(bytes(300) + turns().data()[300:])
     for place in (path, tmp_path / ".gemini"):
-        (talk,) = talks_of(TOOL, place)
-        assert (talk.arrived.id, talk.folder) == (path.stem, CWD)
+        (talk,) = talks_of(IMPORTER, place)
+        assert (talk.incoming.id, talk.folder) == (path.stem, CWD)
     elsewhere = tmp_path / path.name
     elsewhere.write_bytes(path.read_bytes())
-    assert list(TOOL.find(elsewhere, None)) == []
+    assert list(IMPORTER.find(elsewhere, None)) == []
 
 
 def test_nobody_else_takes_its_files_for_their_own(tmp_path: Path) -> None:
@@ -193,19 +193,19 @@ def test_a_file_that_is_named_stands_for_its_session(tmp_path: Path) -> None:
     first = turns().write(tmp_path)
     later = GeminiFile(minute=9)
     later.turn(2)
-    (found,) = TOOL.find(later.write(tmp_path), None)
+    (found,) = IMPORTER.find(later.write(tmp_path), None)
     assert found.path == first
-    (talk,) = TOOL.read(found, Notes())
-    assert talk.arrived.id == SESSION
+    (talk,) = IMPORTER.read(found, ImportNotes())
+    assert talk.incoming.id == SESSION
     child = sub_agents(tmp_path) / SESSION / "helper-1.jsonl"
-    (found,) = TOOL.find(child, None)
+    (found,) = IMPORTER.find(child, None)
     assert (found.path, found.is_child) == (child, True)
 
 
 def test_a_sub_agent_belongs_to_its_session(tmp_path: Path) -> None:
-    talks = {talk.arrived.id: talk for talk in talks_of(TOOL, sub_agents(tmp_path))}
+    talks = {talk.incoming.id: talk for talk in talks_of(IMPORTER, sub_agents(tmp_path))}
     child = talks[f"{SESSION}.helper-1"]
-    assert (child.arrived.parent_id, child.arrived.cwd, child.folder) == (SESSION, None, CWD)
-    assert child.arrived.agent_session_id == ""
+    assert (child.incoming.parent_id, child.incoming.cwd, child.folder) == (SESSION, None, CWD)
+    assert child.incoming.agent_session_id == ""
     named = [b"childSessionId" in entry.line for entry in entries_of(talks[SESSION])]
     assert sum(named) == 1

@@ -16,9 +16,9 @@ from importer_results import entries_of, talks_of, told
 from opencode_files import CWD, SESSION, OpenCode, open_database, said
 from other_user import as_stranger
 from recorded_sessions import opened
-from rekindle.importers.base import Notes
-from rekindle.importers.database import Database
-from rekindle.importers.opencode import TOOL
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.database import ReadOnlyDatabase
+from rekindle.importers.opencode.session import IMPORTER
 from rekindle.store.sqlite.store import SqliteStore
 
 
@@ -30,7 +30,7 @@ def talk(turns: int = 1, session: str = SESSION, **fields: object) -> OpenCode:
 
 
 def stamps(path: Path) -> dict[str, str]:
-    return {found.part: found.stamp for found in TOOL.find(path, None)}
+    return {found.part: found.stamp for found in IMPORTER.find(path, None)}
 
 
 def looks(folder: Path) -> dict[str, tuple[int, ...]]:
@@ -55,16 +55,19 @@ def unchanged(folder: Path) -> Generator[None]:
 
 def test_it_is_looked_for_where_the_tool_has_it(tmp_path: Path) -> None:
     home = Path("/home/user")
-    assert TOOL.folders({}, home) == [home / ".local/share/opencode"]
+    assert IMPORTER.folders({}, home) == [home / ".local/share/opencode"]
     elsewhere = {"XDG_DATA_HOME": str(tmp_path)}
     data = tmp_path / "opencode"
-    assert TOOL.folders(elsewhere, home) == [data]
-    assert TOOL.folders({**elsewhere, "OPENCODE_DB": ":memory:"}, home) == [data]
-    assert TOOL.folders({**elsewhere, "OPENCODE_DB": "my.db"}, home) == [data, data / "my.db"]
-    assert TOOL.folders({**elsewhere, "OPENCODE_DB": "/x/y.db"}, home) == [data, Path("/x/y.db")]
+    assert IMPORTER.folders(elsewhere, home) == [data]
+    assert IMPORTER.folders({**elsewhere, "OPENCODE_DB": ":memory:"}, home) == [data]
+    assert IMPORTER.folders({**elsewhere, "OPENCODE_DB": "my.db"}, home) == [data, data / "my.db"]
+    assert IMPORTER.folders({**elsewhere, "OPENCODE_DB": "/x/y.db"}, home) == [
+        data,
+        Path("/x/y.db"),
+    ]
     talk().to_database(data / "opencode-dev.db")
     named = {**elsewhere, "OPENCODE_DB": "opencode-dev.db"}
-    assert TOOL.folders(named, home) == [data]
+    assert IMPORTER.folders(named, home) == [data]
 
 
 def test_each_channel_has_a_database(tmp_path: Path) -> None:
@@ -76,10 +79,10 @@ def test_each_channel_has_a_database(tmp_path: Path) -> None:
 
 def test_a_single_file_is_enough(tmp_path: Path) -> None:
     path = talk().to_database(tmp_path / "backup.sqlite")
-    assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"]
+    assert told(talks_of(IMPORTER, path)[0]) == ["Question 1", "Answer 1"]
     for path in (talk().to_tree(tmp_path), talk().to_first_tree(tmp_path)):
-        assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"]
-    assert len(talks_of(TOOL, tmp_path / "storage")) == 1
+        assert told(talks_of(IMPORTER, path)[0]) == ["Question 1", "Answer 1"]
+    assert len(talks_of(IMPORTER, tmp_path / "storage")) == 1
 
 
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
@@ -91,26 +94,26 @@ def test_what_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "storage").mkdir()
     (tmp_path / "project" / "x").mkdir(parents=True)
     for path in (tmp_path, *tmp_path.iterdir()):
-        assert list(TOOL.find(path, None)) == []
+        assert list(IMPORTER.find(path, None)) == []
 
 
 def test_only_sessions_of_a_folder(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     talk(session="ses_a").to_database(path)
     talk(session="ses_b", directory="/elsewhere").to_database(path)
-    assert [it.part for it in TOOL.find(path, CWD)] == ["ses_a"]
-    assert [it.part for it in TOOL.find(path, "/elsewhere")] == ["ses_b"]
+    assert [it.part for it in IMPORTER.find(path, CWD)] == ["ses_a"]
+    assert [it.part for it in IMPORTER.find(path, "/elsewhere")] == ["ses_b"]
 
 
 def test_a_project_says_where_it_is_if_a_session_does_not(tmp_path: Path) -> None:
     it = OpenCode(directory=None)
     it.user(said("Hello"))
     path = it.to_tree(tmp_path)
-    assert talks_of(TOOL, path)[0].arrived.cwd is None
+    assert talks_of(IMPORTER, path)[0].incoming.cwd is None
     project = tmp_path / "storage" / "project" / "abc.json"
     project.parent.mkdir()
     project.write_text('{"worktree":"/work/tree"}')
-    assert talks_of(TOOL, path)[0].arrived.cwd == "/work/tree"
+    assert talks_of(IMPORTER, path)[0].incoming.cwd == "/work/tree"
 
 
 # -- what has changed -----------------------------------------------------------------------------
@@ -170,7 +173,7 @@ def test_a_database_that_nobody_has_open_stays_as_it_is(tmp_path: Path) -> None:
     path = talk(2).to_database(tmp_path / "opencode.db")
     assert [it.name for it in tmp_path.iterdir()] == ["opencode.db"]
     with unchanged(tmp_path):
-        assert len(told(talks_of(TOOL, path)[0])) == 4
+        assert len(told(talks_of(IMPORTER, path)[0])) == 4
 
 
 _OTHER = """
@@ -217,8 +220,8 @@ def test_the_log_of_an_open_database_is_read(tmp_path: Path) -> None:
             write(it)
             assert path.with_name("opencode.db-wal").stat().st_size > 0
             with unchanged(tmp_path):
-                assert len(told(talks_of(TOOL, path)[0])) == 2 * turns
-                assert Database(path).is_shared
+                assert len(told(talks_of(IMPORTER, path)[0])) == 2 * turns
+                assert ReadOnlyDatabase(path).is_shared
 
 
 def test_a_session_is_read_as_it_was_at_one_moment(tmp_path: Path) -> None:
@@ -226,14 +229,14 @@ def test_a_session_is_read_as_it_was_at_one_moment(tmp_path: Path) -> None:
     it = talk(1)
     with another_process(path) as write:
         write(it)
-        (found,) = TOOL.find(path, None)
-        (read,) = TOOL.read(found, Notes())
+        (found,) = IMPORTER.find(path, None)
+        (read,) = IMPORTER.read(found, ImportNotes())
         before = entries_of(read)
         for turns in range(2, 60):
             it.turn(turns)
             write(it)
         assert entries_of(read) == before
-        assert len(told(talks_of(TOOL, path)[0])) == 118
+        assert len(told(talks_of(IMPORTER, path)[0])) == 118
 
 
 def test_the_log_of_an_open_database_is_read_by_who_may_not_write(open_folder: Path) -> None:
@@ -242,11 +245,11 @@ def test_the_log_of_an_open_database_is_read_by_who_may_not_write(open_folder: P
         write(talk(3))
         open_folder.chmod(0o555)
         with unchanged(open_folder), as_stranger():
-            assert Database(path).is_shared
-            assert len(told(talks_of(TOOL, path)[0])) == 6
+            assert ReadOnlyDatabase(path).is_shared
+            assert len(told(talks_of(IMPORTER, path)[0])) == 6
         open_folder.chmod(0o755)
         write(talk(4))
-    assert len(told(talks_of(TOOL, path)[0])) == 8
+    assert len(told(talks_of(IMPORTER, path)[0])) == 8
 
 
 @pytest.mark.parametrize("missing", ["", "opencode.db-shm"])
@@ -265,7 +268,7 @@ def test_the_log_that_a_crash_has_left_is_read(
         for it in (*left.iterdir(), left):
             it.chmod(it.stat().st_mode & ~0o222)
     with unchanged(left), nullcontext() if is_writable else as_stranger():
-        assert len(told(talks_of(TOOL, left / "opencode.db")[0])) == 6
+        assert len(told(talks_of(IMPORTER, left / "opencode.db")[0])) == 6
     left.chmod(0o700)
 
 
@@ -273,7 +276,7 @@ def test_a_log_that_says_nothing_is_left_alone(tmp_path: Path) -> None:
     path = talk(2).to_database(tmp_path / "opencode.db")
     path.with_name("opencode.db-wal").write_bytes(bytes(100))
     with unchanged(tmp_path):
-        assert len(told(talks_of(TOOL, path)[0])) == 4
+        assert len(told(talks_of(IMPORTER, path)[0])) == 4
 
 
 def test_a_database_that_is_written_to_meanwhile_is_read_all_the_same(tmp_path: Path) -> None:
@@ -296,12 +299,12 @@ def test_a_database_that_is_written_to_meanwhile_is_read_all_the_same(tmp_path: 
     writer.start()
     count = 0
     while not is_done.is_set():
-        words = told(talks_of(TOOL, path)[0])
+        words = told(talks_of(IMPORTER, path)[0])
         assert len(words) >= count
         assert words == [f"{it} {1 + place // 2}" for place, it in enumerate(names(len(words)))]
         count = len(words)
     writer.join()
-    assert len(told(talks_of(TOOL, path)[0])) == 78
+    assert len(told(talks_of(IMPORTER, path)[0])) == 78
     db.close()
 
 
@@ -323,22 +326,22 @@ def test_who_begins_to_write_while_it_is_read_alone_is_noticed(
     path.with_name("opencode.db-shm").unlink()
     if not has_log:
         path.with_name("opencode.db-wal").unlink()
-    (found, *_) = TOOL.find(path, None)
-    (read,) = TOOL.read(found, Notes())
+    (found, *_) = IMPORTER.find(path, None)
+    (read,) = IMPORTER.read(found, ImportNotes())
     own = open_database(path)
     talk(5).into(own)
     own.close()
     with pytest.raises(OSError, match="just begun to write"):
         entries_of(read)
-    assert len(told(talks_of(TOOL, path)[0])) == 10
+    assert len(told(talks_of(IMPORTER, path)[0])) == 10
 
 
 def test_a_file_that_is_no_database_keeps_no_other_out(tmp_path: Path) -> None:
     (tmp_path / "opencode.db").write_text("no database")
     talk().to_database(tmp_path / "opencode-dev.db")
-    torn, sound = TOOL.find(tmp_path, None)
+    torn, sound = IMPORTER.find(tmp_path, None)
     assert sound.part == SESSION
-    assert torn.trouble == "the database cannot be read: file is not a database"
+    assert torn.error == "the database cannot be read: file is not a database"
 
 
 def test_a_folder_or_file_that_cannot_be_read_keeps_no_other_out(open_folder: Path) -> None:
@@ -350,19 +353,19 @@ def test_a_folder_or_file_that_cannot_be_read_keeps_no_other_out(open_folder: Pa
     for folder in (hidden, messages):
         folder.chmod(0)
     with as_stranger():
-        sound, *others = TOOL.find(open_folder, None)
+        sound, *others = IMPORTER.find(open_folder, None)
         assert sound.part == "ses_a"
         assert [it.path for it in others] == [hidden.parent / "abc" / "ses_c.json", hidden]
-        assert all("Permission denied" in it.trouble for it in others)
+        assert all("Permission denied" in it.error for it in others)
     for folder in (hidden, messages):
         folder.chmod(0o755)
-    assert len(talks_of(TOOL, open_folder)) == 3
+    assert len(talks_of(IMPORTER, open_folder)) == 3
 
 
 def test_files_may_go_while_others_are_found(tmp_path: Path) -> None:
     for name in ("ses_a", "ses_b", "ses_c"):
         last = talk(session=name).to_tree(tmp_path)
-    found = TOOL.find(tmp_path, None)
+    found = IMPORTER.find(tmp_path, None)
     next(found)
     last.with_name("ses_b.json").unlink()
     assert [it.path for it in found] == [last]
@@ -372,16 +375,16 @@ def test_names_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
     path = talk().to_tree(tmp_path)
     for folder in (path.parent, tmp_path / "storage" / "message" / SESSION):
         (folder / os.fsdecode(b"ses_\xff.json")).write_text('{"role":"user"}')
-    assert [len(entries_of(it)) for it in talks_of(TOOL, tmp_path)] == [3]
+    assert [len(entries_of(it)) for it in talks_of(IMPORTER, tmp_path)] == [3]
 
 
 def test_sub_agents_in_files_are_known_at_once(tmp_path: Path) -> None:
     path = talk(session="ses_b").to_tree(tmp_path)
     path.write_text(path.read_text().replace('"parentID": null', '"parentID": "ses_a"'))
     talk(session="ses_c").to_tree(tmp_path)
-    assert [it.is_child for it in TOOL.find(tmp_path, None)] == [True, False]
+    assert [it.is_child for it in IMPORTER.find(tmp_path, None)] == [True, False]
 
 
 def test_a_database_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot be read"):
-        Database(tmp_path)
+        ReadOnlyDatabase(tmp_path)

@@ -23,9 +23,9 @@ from opencode_files import (
     running,
     said,
 )
-from rekindle.importers.base import Notes, Talk
-from rekindle.importers.line_reader import LONGEST
-from rekindle.importers.opencode import TOOL
+from rekindle.importers.base import ImportNotes, SourceSession
+from rekindle.importers.line_reader import MAX_LINE_BYTES
+from rekindle.importers.opencode.session import IMPORTER
 from rekindle.model import Entry
 from rekindle.transcript.model import ToolCallItem
 
@@ -83,7 +83,7 @@ CASES: dict[str, Callable[[Path], Path]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_made_of_it(name: str, tmp_path: Path, *, update: bool) -> None:
     golden = GOLDEN / f"opencode-{name}.txt"
-    made = written_down(TOOL, CASES[name](tmp_path), str(tmp_path))
+    made = written_down(IMPORTER, CASES[name](tmp_path), str(tmp_path))
     if update:
         golden.write_text(made, encoding="utf-8")
     assert made == golden.read_text(encoding="utf-8")
@@ -99,13 +99,13 @@ def test_a_compaction_that_came_to_nothing_is_not_told_as_one(tmp_path: Path) ->
     it.user(said("Go on"))
     it.agent(summary=True, finish=None, error={"name": "APIError", "data": {"message": "Again"}})
     it.user({"type": "compaction", "auto": False})
-    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "opencode.db"))
+    (talk,) = talks_of(IMPORTER, it.to_database(tmp_path / "opencode.db"))
     lines = b"\n".join(entry.line for entry in entries_of(talk))
     assert b"was compacted here" not in lines
     assert lines.count(b"ended with an error: Overloaded") == 1
     assert lines.count(b"ended with an error: Again") == 1
     it.agent(said("All until here."), summary=True)
-    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "later.db"))
+    (talk,) = talks_of(IMPORTER, it.to_database(tmp_path / "later.db"))
     lines = b"\n".join(entry.line for entry in entries_of(talk))
     assert lines.count(b"was compacted here") == 1
 
@@ -115,12 +115,12 @@ def test_a_compaction_that_came_to_nothing_is_not_told_as_one(tmp_path: Path) ->
 
 @pytest.mark.parametrize("make", [everything, damaged, reverted])
 def test_files_and_the_database_tell_the_same(make: Callable[[], OpenCode], tmp_path: Path) -> None:
-    database = talks_of(TOOL, make().to_database(tmp_path / "opencode.db"))
-    in_files = talks_of(TOOL, make().to_tree(tmp_path / "a"))
-    in_first = talks_of(TOOL, make().to_first_tree(tmp_path / "b"))
+    database = talks_of(IMPORTER, make().to_database(tmp_path / "opencode.db"))
+    in_files = talks_of(IMPORTER, make().to_tree(tmp_path / "a"))
+    in_first = talks_of(IMPORTER, make().to_first_tree(tmp_path / "b"))
     assert [entries_of(it) for it in in_files] == [entries_of(it) for it in database]
-    assert in_files[0].arrived.titles == database[0].arrived.titles
-    assert in_files[0].arrived.cwd == in_first[0].arrived.cwd == database[0].arrived.cwd
+    assert in_files[0].incoming.titles == database[0].incoming.titles
+    assert in_files[0].incoming.cwd == in_first[0].incoming.cwd == database[0].incoming.cwd
     # Without a list of what is to be done.
     plan = [it for it in entries_of(database[0]) if b'"Rest"' not in it.line]
     assert [it.line for it in entries_of(in_first[0])] == [it.line for it in plan]
@@ -134,9 +134,9 @@ def test_what_was_taken_over_into_the_database_is_there_once(tmp_path: Path) -> 
     old = OpenCode("ses_0002")
     old.turn(2)
     old.to_first_tree(tmp_path)
-    assert [found.path.parent.name for found in TOOL.find(tmp_path, None)] == ["abc", "info"]
+    assert [found.path.parent.name for found in IMPORTER.find(tmp_path, None)] == ["abc", "info"]
     it.to_database(tmp_path / "opencode.db")
-    found = list(TOOL.find(tmp_path, None))
+    found = list(IMPORTER.find(tmp_path, None))
     assert [(it.path.name, it.part) for it in found] == [
         ("opencode.db", SESSION),
         ("ses_0002.json", ""),
@@ -170,9 +170,9 @@ def test_an_older_database_has_fewer_tables_and_columns(tmp_path: Path) -> None:
         "drop table session_message",
     ):
         db.execute(statement)
-        assert told(talks_of(TOOL, path)[0]) == ["Question 1", "Answer 1"], statement
+        assert told(talks_of(IMPORTER, path)[0]) == ["Question 1", "Answer 1"], statement
     db.execute("drop table part")
-    assert talks_of(TOOL, path) == []
+    assert talks_of(IMPORTER, path) == []
     db.close()
 
 
@@ -226,7 +226,7 @@ def test_a_session_that_grows_begins_with_what_was_told_before(tmp_path: Path) -
     for number, state in enumerate(states_of(everything())):
         db.execute("delete from part; delete from message")
         state.into(db)
-        talks = talks_of(TOOL, path)
+        talks = talks_of(IMPORTER, path)
         entries = entries_of(talks[0]) if talks else []
         assert entries[: len(before)] == before, f"state {number}"
         before = settled_of(talks[0]) if talks else []
@@ -242,7 +242,7 @@ def test_what_is_being_said_is_told_for_the_time_being(tmp_path: Path) -> None:
     it.messages[-1].data["time"].pop("completed")
     # Typed meanwhile: nothing is settled by that.
     it.user(said("Hurry"))
-    (talk,) = talks_of(TOOL, it.to_database(tmp_path / "opencode.db"))
+    (talk,) = talks_of(IMPORTER, it.to_database(tmp_path / "opencode.db"))
     assert len(settled_of(talk)) == 4
     *_, wait, words, call, hurry = told(talk)
     assert (wait, words, hurry) == ("Wait", "I am", "Hurry")
@@ -261,7 +261,7 @@ def test_times_may_be_none(at: object, tmp_path: Path) -> None:
     path = it.to_tree(tmp_path)
     path.write_text(path.read_text().replace(str(BEGIN), json.dumps(at)))
     for talk in (first(path), first(it.to_database(tmp_path / "opencode.db"))):
-        assert talk.arrived.created_us in {0, BEGIN * 1000}
+        assert talk.incoming.created_us in {0, BEGIN * 1000}
         assert told(talk)[:2] == ["Question 1", "Answer 1"]
 
 
@@ -281,10 +281,10 @@ def test_a_torn_message_takes_no_other_with_it(tmp_path: Path) -> None:
 def test_a_part_that_is_too_large_takes_no_other_with_it(tmp_path: Path) -> None:
     it = OpenCode()
     it.turn(1)
-    it.agent(called("bash", {"command": "yes"}, "y" * LONGEST), said("Enough."))
+    it.agent(called("bash", {"command": "yes"}, "y" * MAX_LINE_BYTES), said("Enough."))
     for path in (it.to_database(tmp_path / "opencode.db"), it.to_tree(tmp_path)):
-        notes = Notes()
-        (talk,) = talks_of(TOOL, path, notes)
+        notes = ImportNotes()
+        (talk,) = talks_of(IMPORTER, path, notes)
         assert told(talk) == ["Question 1", "Answer 1", "Enough."]
         assert notes.skipped == {"a part of a message is torn, or too large": 1}
 
@@ -311,13 +311,13 @@ def test_a_torn_part_keeps_nothing_else_out(
     else:
         message.data = torn
     home = tmp_path_factory.mktemp("x")
-    talks = talks_of(TOOL, it.to_database(home / "opencode.db"))
+    talks = talks_of(IMPORTER, it.to_database(home / "opencode.db"))
     entries = next(entries_of(talk) for talk in talks)
     before = OpenCode()
     before.messages = it.messages[:which]
-    sure = [settled_of(talk) for talk in talks_of(TOOL, before.to_database(home / "before.db"))]
+    sure = [settled_of(talk) for talk in talks_of(IMPORTER, before.to_database(home / "before.db"))]
     assert entries[: len(sure[0]) if sure else 0] == (sure[0] if sure else [])
-    assert [entries_of(talk) for talk in talks_of(TOOL, it.to_tree(home))] == [entries]
+    assert [entries_of(talk) for talk in talks_of(IMPORTER, it.to_tree(home))] == [entries]
 
 
 @settings(max_examples=50)
@@ -334,10 +334,10 @@ def test_a_database_with_changed_bytes_is_never_fatal(
     change = data.draw(st.binary(min_size=1, max_size=200))
     whole[at : at + len(change)] = change
     path.write_bytes(bytes(whole[: data.draw(st.sampled_from([len(whole), at]))]))
-    notes = Notes()
-    for found in TOOL.find(path, None):
+    notes = ImportNotes()
+    for found in IMPORTER.find(path, None):
         try:
-            for talk in TOOL.read(found, notes):
+            for talk in IMPORTER.read(found, notes):
                 entries_of(talk)
         except OSError as error:
             assert "database" in str(error)  # noqa: PT017 - not each of them raises
@@ -347,5 +347,5 @@ def told_of(it: OpenCode, home: Path) -> list[object]:
     return told(first(it.to_database(home / "opencode.db")))
 
 
-def first(path: Path) -> Talk:
-    return next(iter(talks_of(TOOL, path)))
+def first(path: Path) -> SourceSession:
+    return next(iter(talks_of(IMPORTER, path)))

@@ -12,21 +12,22 @@ example:
 
 # ruff: noqa: N999 - a module is called as its command
 import argparse
+import sys
 from pathlib import Path
 
 from rekindle.cli.arguments import moment
 from rekindle.cli.bundle_import import STDIN, is_bundle, take_bundle
 from rekindle.cli.formatting import one_line
 from rekindle.cli.store_access import add_store_option
-from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import ALL, NAMES
+from rekindle.errors import ImporterUnavailable, NothingToImport, UsageError
+from rekindle.importers.registry import ALL, BUILT_IN_NAMES
 
-_ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
+_ANY_TOOL = f"{', '.join(BUILT_IN_NAMES[:-1])} or {BUILT_IN_NAMES[-1]}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what the command takes."""
-    parser.usage = f"rekindle import ({' | '.join(NAMES)} | {ALL} | FILE | -) [OPTIONS]"
+    parser.usage = f"rekindle import ({' | '.join(BUILT_IN_NAMES)} | {ALL} | FILE | -) [OPTIONS]"
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
     parser.add_argument(
@@ -46,18 +47,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
     parser.add_argument(
-        "source", metavar="FILE", help=f"{', '.join(NAMES)} or {ALL}; a file, a folder, or -"
+        "source",
+        metavar="FILE",
+        help=f"{', '.join(BUILT_IN_NAMES)} or {ALL}; a file, a folder, or -",
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Import."""
     source: str = arguments.source
-    if source in {*NAMES, ALL}:
-        return _take_tools(arguments, NAMES if source == ALL else (source,), None)
+    names = _importer_names()
+    if source == ALL:
+        usable = _usable(names)
+        return _take_tools(arguments, usable, None) or int(usable != names)
+    if source in names:
+        return _take_tools(arguments, (source,), None)
     path = Path(source)
     if source != STDIN and not _is_bundle(path):
-        names = _tools_that_know(path)
+        names = _tools_that_know(path, _usable(names))
         if names:
             return _take_tools(arguments, names, path)
         raise NothingToImport(f"{one_line(source)}: {_why_not(path)}")
@@ -85,14 +92,39 @@ def _why_not(path: Path) -> str:
     return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
 
 
-def _tools_that_know(path: Path) -> tuple[str, ...]:
-    """Return the tools that have sessions in a file or folder."""
-    from rekindle.importers import tool_named
+def _importer_names() -> tuple[str, ...]:
+    """Return the names of all importers; report packages that cannot be used."""
+    from rekindle.importers.registry import find_plugins
 
-    troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
-    sure = [name for name, found in troubles.items() if "" in found]
+    plugins = find_plugins()
+    for problem in plugins.problems:
+        print(f"rekindle: {one_line(problem)}", file=sys.stderr)
+    return (*BUILT_IN_NAMES, *plugins.names)
+
+
+def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the importers that can be loaded; report the others."""
+    from rekindle.importers.registry import load_importer
+
+    usable: list[str] = []
+    for name in names:
+        try:
+            load_importer(name)
+        except ImporterUnavailable as error:
+            print(f"rekindle: {one_line(str(error))}", file=sys.stderr)
+        else:
+            usable.append(name)
+    return tuple(usable)
+
+
+def _tools_that_know(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tools that have sessions in a file or folder."""
+    from rekindle.importers.registry import load_importer
+
+    errors = {name: [it.error for it in load_importer(name).find(path, None)] for name in names}
+    sure = [name for name, found in errors.items() if "" in found]
     # What nobody can look at may be anybody's.
-    return tuple(sure or [name for name, found in troubles.items() if found])
+    return tuple(sure or [name for name, found in errors.items() if found])
 
 
 def _take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
