@@ -18,7 +18,7 @@ from codex_files import CodexFile
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
-from importer_results import check_any, entries_of, talks_of
+from importer_results import check_any, entries_of, read_sessions
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.acp.framing import LineBuffer
 from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch, update_line
@@ -176,7 +176,7 @@ def gemini_object(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session-2025-11-09T00-00-22222222.json"
         path.write_bytes(data)
-        for talk in talks_of(GEMINI, path):
+        for talk in read_sessions(GEMINI, path):
             entries_of(talk)
 
 

@@ -1,4 +1,4 @@
-"""Lines of files, records however broken, numbers of records, times: what importers share."""
+"""The code that importers share: lines, records, ids, times, entries."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import Raw, Struct
 
-from rekindle.importers import line_reader as lines_module
+from rekindle.importers import line_reader as line_reader_module
 from rekindle.importers.base import EntryCounts, ImportNotes
 from rekindle.importers.entry_builder import (
     MAX_TIME_US,
@@ -23,13 +23,13 @@ from rekindle.transcript.model import TranscriptMessage
 from rekindle.transcript.reducer import fold
 
 
-@given(st.lists(st.binary(max_size=50).map(lambda it: it.replace(b"\n", b"")), max_size=20))
-def test_lines_end_at_newlines_only(
+@given(st.lists(st.binary(max_size=50).map(lambda line: line.replace(b"\n", b"")), max_size=20))
+def test_only_newlines_end_a_line(
     tmp_path_factory: pytest.TempPathFactory, said: list[bytes]
 ) -> None:
     path = tmp_path_factory.mktemp("x") / "f"
-    path.write_bytes(b"".join(it + b"\n" for it in said))
-    marked = [it.removeprefix(b"\xef\xbb\xbf") if not n else it for n, it in enumerate(said)]
+    path.write_bytes(b"".join(line + b"\n" for line in said))
+    marked = [item.removeprefix(b"\xef\xbb\xbf") if not n else item for n, item in enumerate(said)]
     assert [line for _, line in LineReader(path)] == marked
     places = [place for place, _ in LineReader(path)]
     for place, line in zip(places, said, strict=True):
@@ -39,7 +39,7 @@ def test_lines_end_at_newlines_only(
     assert checksum.hexdigest == sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_line_without_an_end_is_told_and_said_to_be(tmp_path: Path) -> None:
+def test_last_line_without_newline_is_read_and_marked_as_torn(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes("\ufeffone\ntwo \u2028\u0085\r\nthr".encode())
     lines = LineReader(path)
@@ -47,16 +47,14 @@ def test_a_line_without_an_end_is_told_and_said_to_be(tmp_path: Path) -> None:
     assert lines.is_torn
 
 
-def test_what_is_written_meanwhile_is_not_read(tmp_path: Path) -> None:
+def test_bytes_after_the_end_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\ntwo\nthree\n")
     assert [line for _, line in LineReader(path, 4, 10)] == [b"two", b"th"]
 
 
-def test_a_line_that_is_too_long_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lines_module, "MAX_LINE_BYTES", 10)
+def test_too_long_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_reader_module, "MAX_LINE_BYTES", 10)
     path = tmp_path / "f"
     for data in (b"a\n" + b"x" * 35 + b"\nb\n" + b"y" * 11 + b"\nc", b"a\nb\nc\n" + b"z" * 99):
         path.write_bytes(data)
@@ -98,7 +96,7 @@ read = LenientReader(Outer)
         (b'{"someName":"x","deep":' + b"[" * 300 + b"]" * 300 + b"}", "x", None, 0),
     ],
 )
-def test_a_record_is_read_as_far_as_it_can_be(
+def test_invalid_fields_of_a_record_get_their_defaults(
     line: bytes, name: str | None, inner: str | None, several: int
 ) -> None:
     record = read(line)
@@ -109,11 +107,11 @@ def test_a_record_is_read_as_far_as_it_can_be(
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b"5", b'{"a":', b"\0\0", b"[" * 100_000, b'"x"'])
-def test_what_is_no_record_is_none(line: bytes) -> None:
+def test_line_that_is_not_an_object_is_rejected(line: bytes) -> None:
     assert read(line) is None
 
 
-def test_what_is_passed_on_unread_is_text() -> None:
+def test_undecoded_strings_are_recognised() -> None:
     record = read('{"inner":{"raw":"\N{GRINNING FACE}"}}'.encode())
     assert record is not None
     assert record.inner is not None
@@ -122,7 +120,7 @@ def test_what_is_passed_on_unread_is_text() -> None:
     assert not is_json_string(Raw())
 
 
-def test_numbers_are_found_however_many_there_are() -> None:
+def test_id_index_finds_old_and_recent_ids() -> None:
     uuids = IdIndex()
     for number in range(150_000):
         uuids.add(f"name {number}", number)
@@ -148,13 +146,13 @@ def test_numbers_are_found_however_many_there_are() -> None:
         (None, None),
     ],
 )
-def test_times_are_read_or_are_none(written: str | None, at_us: int | None) -> None:
+def test_timestamps_are_parsed_or_rejected(written: str | None, at_us: int | None) -> None:
     clock = TimestampParser()
     clock.parse("2025-10-09T00:00:30.000Z")
     assert clock.parse(written) == TimestampParser().parse(written) == at_us
 
 
-def test_what_no_calendar_has_is_no_time() -> None:
+def test_builder_ignores_times_out_of_range() -> None:
     builder = EntryBuilder("s", EntryCounts(), 5)
     for at_us in (7, None, -1, MAX_TIME_US + 1):
         builder.set_time(at_us)
@@ -162,14 +160,14 @@ def test_what_no_calendar_has_is_no_time() -> None:
     assert {entry.at_us for entry in builder.take_entries()} == {7}
 
 
-def test_what_is_said_after_something_else_stands_after_it() -> None:
+def test_message_that_continues_after_another_item_gets_a_new_id() -> None:
     builder = EntryBuilder("s", counts := EntryCounts())
     builder.add_prompt("p", [text_block("Go")])
-    for words in ("One", "."):
-        builder.add_agent_text(words, "m")
+    for texts in ("One", "."):
+        builder.add_agent_text(texts, "m")
     builder.add_tool_call("c", title="C", status="pending")
     builder.add_agent_text("Two", "m")
-    # It does not stand where it is told.
+    # An update of a call does not interrupt the message.
     builder.update_tool_call("c", status="completed")
     builder.add_agent_text(".", "m")
     builder.add_thought("Hm", "m")
@@ -180,7 +178,8 @@ def test_what_is_said_after_something_else_stands_after_it() -> None:
     builder.end_turn()
     (turn,) = fold(builder.take_entries()).turns
     items = [
-        it.text if isinstance(it, TranscriptMessage) else type(it).__name__ for it in turn.items
+        item.text if isinstance(item, TranscriptMessage) else type(item).__name__
+        for item in turn.items
     ]
     assert items == [
         "Go", "One.", "ToolCallItem", "Two.", "Hm", "Three.", "PlanItem", "Four.", "Another.",
@@ -188,7 +187,7 @@ def test_what_is_said_after_something_else_stands_after_it() -> None:
     assert counts.messages == 6
 
 
-def test_reasons_are_bounded_and_parts_count_once() -> None:
+def test_notes_limit_reasons_and_count_each_section_once() -> None:
     notes = ImportNotes()
     for number in range(100):
         notes.skip(f"reason {number}" + "x" * 1000)

@@ -1,4 +1,4 @@
-"""Importing in tests: all that there is, and what is in the store then."""
+"""Run imports in tests, and read the store afterwards."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ HOLDER = LeaseHolder(token="importer", pid=1, host="here")  # noqa: S106 - no pa
 
 
 class Run:
-    """What came of importing all that is in a place."""
+    """One import of all sessions in a path, and its results."""
 
     def __init__(
         self, store: Store, path: Path, tool: ToolImporter = CLAUDE, *, undelete: bool = False,
@@ -27,25 +27,28 @@ class Run:
         self.report = Report(tool=tool.name)
         found = gatherer.look(path, self.report, NOW)
         self.read = len(found)
-        """How many were read, because they had changed."""
+        """The number of sessions that were read, because they had changed."""
         self.taken: list[Taken] = []
-        for it in found:
-            self.taken += gatherer.take(it, importer, self.report, NOW, lambda _: None)
+        for match in found:
+            self.taken += gatherer.take(match, importer, self.report, NOW, lambda _: None)
 
     @property
     def hows(self) -> list[How]:
-        """What became of what has changed."""
+        """The results of the sessions that have changed."""
         assert self.report.failed == {}
-        return [it.how for it in self.taken]
+        return [taken.how for taken in self.taken]
 
 
 def told(path: Path, tool: ToolImporter = CLAUDE) -> list[Entry]:
-    """Return the entries of the only session in a file."""
+    """Return the entries of the single session in a file."""
     (found,) = tool.find(path, None)
     return list(next(iter(tool.read(found, ImportNotes()))).read_entries(EntryCounts()))
 
 
 def everything(store: Store) -> list[tuple[Session, dict[TitleSource, str], list[Entry]]]:
-    """Return all that a store has."""
+    """Return all sessions in a store, with their titles and entries."""
     page = Page(with_unopened=True, with_archived=True, limit=1000)
-    return [(it, store.titles(it.id), list(store.read(it.id))) for it in store.sessions(page)]
+    return [
+        (source, store.titles(source.id), list(store.read(source.id)))
+        for source in store.sessions(page)
+    ]

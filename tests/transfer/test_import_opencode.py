@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from importer_results import talks_of
+from importer_results import read_sessions
 from opencode_files import BEGIN, CWD, SESSION, OpenCode, called, open_database, running, said
 from rekindle.importers.base import EntryCounts
 from rekindle.importers.opencode.session import IMPORTER
@@ -19,7 +19,7 @@ def run(store: Store, path: Path) -> Run:
 
 
 def told(path: Path) -> list[Entry]:
-    return list(talks_of(IMPORTER, path)[0].read_entries(EntryCounts()))
+    return list(read_sessions(IMPORTER, path)[0].read_entries(EntryCounts()))
 
 
 @pytest.fixture
