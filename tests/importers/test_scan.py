@@ -14,7 +14,7 @@ from rekindle.importers.base import FoundSession
 from rekindle.importers.claude.session import IMPORTER
 from rekindle.importers.scan import error_text, found_session, scan_each
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.import_scan import Gatherer, Report, Wanted
+from rekindle.transfer.import_scan import ImportFilter, ImportReport, ToolScanner
 from tool_imports import NOW, Run, everything
 
 OTHER = SESSION.replace("1", "2")
@@ -75,9 +75,9 @@ def test_sessions_found_before_an_error_are_kept(home: Path) -> None:
         yield from IMPORTER.find(path, cwd)
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    report = Report(tool="claude")
-    gatherer = Gatherer(replace(IMPORTER, find=find), Wanted())
-    assert len(gatherer.look(home / ".claude", report, NOW)) == len(ALL)
+    report = ImportReport(tool="claude")
+    scanner = ToolScanner(replace(IMPORTER, find=find), ImportFilter())
+    assert len(scanner.find_changed(home / ".claude", report, NOW)) == len(ALL)
     assert report.failed == {str(home / ".claude"): "Permission denied"}
 
 

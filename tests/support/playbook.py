@@ -65,7 +65,7 @@ from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import stretches
+from rekindle.transfer.batch_writer import entry_batches
 
 T = TypeVar("T")
 
@@ -205,17 +205,17 @@ class Playbook:
     def do_imported(self, words: str, cwd: str | None = "/p", parent_id: str | None = None) -> None:
         session_id, tool, turn = words.split(" ", 2)
         prompt, answer = turn.split(" | ")
-        builder = EntryBuilder(session_id, tally := EntryCounts(), self.now)
+        builder = EntryBuilder(session_id, counts := EntryCounts(), self.now)
         builder.add_prompt("p1", [{"type": "text", "text": prompt}])
         builder.add_agent_text(answer, "m1")
         builder.end_turn()
         agent = AgentIdentity(name=tool, version="1")
-        origin = Origin(tool=tool, path="/f", entries=tally.entries)
+        origin = Origin(tool=tool, path="/f", entries=counts.entries)
         self.record.store.write([
             Opened(
                 session_id=session_id, at_us=self.now, agent=agent, cwd=cwd, parent_id=parent_id
             ),
-            *stretches(session_id, builder.take_entries()),
+            *entry_batches(session_id, builder.take_entries()),
             Counted(session_id=session_id, at_us=self.now, turns=1, messages=2),
             Imported(session_id=session_id, at_us=self.now, origin=origin),
         ])  # fmt: skip

@@ -132,7 +132,9 @@ class ToolImporter(Struct, frozen=True, kw_only=True):
     """The importer of one tool: where the tool keeps its sessions, and how to read them."""
 
     name: str
-    """The name on the command line. The tool's agents call themselves this, or contain it."""
+    """The name on the command line, and the name of the agent in imported sessions."""
+    agent_names: tuple[str, ...] = ()
+    """Further names of its agents: the names that they report, and the names of their programs."""
     title: str
     """The name of the tool for people."""
     version: int = 1

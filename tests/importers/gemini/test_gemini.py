@@ -36,7 +36,7 @@ from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -196,18 +196,18 @@ def test_second_import_changes_nothing_and_growth_extends(tmp_path: Path) -> Non
     file = GeminiFile()
     file.turn(1)
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", IMPORTER).hows == [How.NEW]
+    assert Run(store, tmp_path / ".gemini", IMPORTER).outcomes == [MergeOutcome.NEW]
     assert Run(store, tmp_path / ".gemini", IMPORTER).read == 0
     file.turn(2)
     file.write(tmp_path)
     again = GeminiFile(minute=7)
     again.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", IMPORTER).hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".gemini", IMPORTER).outcomes == [MergeOutcome.EXTENDED]
     assert store.session(SESSION).turns == 2
     # A list replaces all messages, and a new file has none of them.
     file.begin()
     file.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", IMPORTER).hows == []
+    assert Run(store, tmp_path / ".gemini", IMPORTER).outcomes == []
     assert Run(store, tmp_path / ".gemini", IMPORTER).read == 0
     assert store.session(SESSION).turns == 2
 

@@ -14,7 +14,7 @@ from rekindle.importers.claude.session import IMPORTER as CLAUDE
 from rekindle.importers.gemini.locations import folders
 from rekindle.importers.gemini.session import IMPORTER
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything as everything_in
 
 HASH = sha256(CWD.encode()).hexdigest()
@@ -99,7 +99,7 @@ def test_copied_project_folder_is_imported_once(suffix: str, tmp_path: Path) -> 
     child.parent.mkdir()
     child.write_bytes(turns(session="helper-1").data())
     root = tmp_path / ".gemini"
-    assert len(Run(store, root, IMPORTER).hows) == 3
+    assert len(Run(store, root, IMPORTER).outcomes) == 3
     before = [entries for _, _, entries in everything_in(store)]
     # The tool copies all files, and continues in the copy.
     copy = root / "tmp" / "project"
@@ -109,13 +109,13 @@ def test_copied_project_folder_is_imported_once(suffix: str, tmp_path: Path) -> 
     found = [hit.path.parents[1].name for hit in IMPORTER.find(root, None) if not hit.is_child]
     assert found == [HASH, "project"]
     assert len([hit for hit in IMPORTER.find(root, None) if hit.is_child]) == 1
-    assert Run(store, root, IMPORTER).hows == []
+    assert Run(store, root, IMPORTER).outcomes == []
     assert [entries for _, _, entries in everything_in(store)] == before
     assert store.session(SESSION).cwd == CWD
     file.turn(7)
     name = copy / "chats" / path.name
     name.write_bytes(file.one_object() if suffix == "json" else file.data())
-    assert Run(store, root, IMPORTER).hows == [How.EXTENDED]
+    assert Run(store, root, IMPORTER).outcomes == [MergeOutcome.EXTENDED]
     assert len(everything_in(store)) == 3
     assert Run(store, root, IMPORTER).read == 1, "only the unchanged sub-agent is read"
 

@@ -217,5 +217,17 @@ def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
 
 
 IMPORTER = ToolImporter(
-    name=NAME, title="Claude Code", version=2, folders=folders, find=find, read=read
+    name=NAME,
+    agent_names=(
+        "@agentclientprotocol/claude-agent-acp",
+        "@zed-industries/claude-agent-acp",
+        "@zed-industries/claude-code-acp",
+        "claude-agent-acp",
+        "claude-code-acp",
+    ),
+    title="Claude Code",
+    version=2,
+    folders=folders,
+    find=find,
+    read=read,
 )

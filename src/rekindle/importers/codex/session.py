@@ -276,4 +276,11 @@ def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
     yield from CodexSessionFiles(found, notes).sessions()
 
 
-IMPORTER = ToolImporter(name=NAME, title="Codex", folders=folders, find=find, read=read)
+IMPORTER = ToolImporter(
+    name=NAME,
+    agent_names=("@agentclientprotocol/codex-acp", "@zed-industries/codex-acp", "codex-acp"),
+    title="Codex",
+    folders=folders,
+    find=find,
+    read=read,
+)

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from rekindle.importers.base import ImportNotes
 from rekindle.importers.entry_builder import TimestampParser
-from rekindle.importers.gemini.files import GeminiSourceFile, GeminiRecordReader, merge_records
+from rekindle.importers.gemini.files import GeminiRecordReader, GeminiSourceFile, merge_records
 from rekindle.importers.gemini.records import GeminiRecordHead, read_record_head
 from rekindle.importers.id_index import IdIndex
 from rekindle.importers.line_reader import Checksum

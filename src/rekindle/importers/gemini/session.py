@@ -183,4 +183,11 @@ def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
             yield from files.branches(session)
 
 
-IMPORTER = ToolImporter(name=NAME, title="Gemini CLI", folders=folders, find=find, read=read)
+IMPORTER = ToolImporter(
+    name=NAME,
+    agent_names=("gemini-cli", "@google/gemini-cli"),
+    title="Gemini CLI",
+    folders=folders,
+    find=find,
+    read=read,
+)
