@@ -5,6 +5,7 @@ RekindleError
 ├── BadBundle               the file is not a bundle, or is incomplete
 ├── EndlessLine             a peer sends a line that does not end
 ├── NothingToImport         there are no sessions to import
+├── ImporterUnavailable     the importer of an installed package cannot be used
 ├── FileUnclear             an editor's file cannot be edited safely
 ├── ClientError             a request to an agent failed
 │   ├── AgentNotStarted     its command could not be run
@@ -55,6 +56,10 @@ class EndlessLine(RekindleError):
 
 class NothingToImport(RekindleError):
     """There are no sessions to import, or none in a known format."""
+
+
+class ImporterUnavailable(RekindleError):
+    """The importer of an installed package cannot be used; the message names the package."""
 
 
 class FileUnclear(RekindleError):
