@@ -13,7 +13,7 @@ from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
 from stdio_client_v2 import HELLO, START, ClientV2
-from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, Made
+from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, ToolSessionFile
 
 Start = Callable[..., Client]
 AGENT = Path(__file__).parents[1] / "agents" / "tool_like.py"
@@ -22,12 +22,12 @@ FORGETFUL = (*EXAMPLE_AGENT, "--offer", "none")
 
 
 @pytest.fixture(params=TOOLS, ids=lambda it: it.tool)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> ToolSessionFile:
     return request.param(tmp_path)
 
 
 @pytest.fixture
-def imported(made: Made, store_path: Path) -> Made:
+def imported(made: ToolSessionFile, store_path: Path) -> ToolSessionFile:
     assert "1 session: 1 new" in made.imports(store_path)
     return made
 
@@ -53,12 +53,14 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def own_agent(made: Made, offers: str, name: str | None = None) -> tuple[str | Path, ...]:
+def own_agent(
+    made: ToolSessionFile, offers: str, name: str | None = None
+) -> tuple[str | Path, ...]:
     """Return the command of the tool's agent, or of one of another name."""
     return (sys.executable, AGENT, name or made.agent, offers, made.file, made.home / "heard")
 
 
-def asked(made: Made) -> list[tuple[str, str | None]]:
+def asked(made: ToolSessionFile) -> list[tuple[str, str | None]]:
     """Return what the agent was asked for, and of which session, but for greetings and lists."""
     lines = (made.home / "heard").read_bytes().splitlines()
     heard = [json.loads(line) for line in lines]
@@ -90,7 +92,7 @@ def prompts(store: Path, session_id: str) -> list[str]:
 # -- listed and told ------------------------------------------------------------------------
 
 
-def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: Made) -> None:
+def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: ToolSessionFile) -> None:
     client = connect(start, *FORGETFUL)
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["cwd"], listed["title"]) == (
@@ -107,7 +109,7 @@ def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: Made) 
 
 
 def test_a_client_of_version_2_lists_and_resumes_it(
-    start_v2: Callable[..., ClientV2], imported: Made
+    start_v2: Callable[..., ClientV2], imported: ToolSessionFile
 ) -> None:
     client = start_v2(*FORGETFUL)
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -126,7 +128,7 @@ def test_a_client_of_version_2_lists_and_resumes_it(
 
 @pytest.mark.parametrize("offers", ["resume,load", "load,late"])
 def test_the_agent_that_made_it_goes_on_by_its_own_means(
-    start: Start, imported: Made, offers: str
+    start: Start, imported: ToolSessionFile, offers: str
 ) -> None:
     client = connect(start, *own_agent(imported, offers))
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -144,7 +146,7 @@ def test_the_agent_that_made_it_goes_on_by_its_own_means(
     assert [it["text"] for it in prompt["params"]["prompt"]] == ["Go on"]
 
 
-def heard(made: Made) -> list[dict[str, Any]]:
+def heard(made: ToolSessionFile) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (made.home / "heard").read_bytes().splitlines()]
 
 
@@ -154,7 +156,7 @@ def heard(made: Made) -> list[dict[str, Any]]:
     ids=["without-means", "another", "its-file-is-gone"],
 )
 def test_who_does_not_have_it_is_told_the_record(
-    start: Start, imported: Made, offers: str, name: str | None, is_gone: str
+    start: Start, imported: ToolSessionFile, offers: str, name: str | None, is_gone: str
 ) -> None:
     if is_gone:
         imported.file.unlink()
@@ -175,7 +177,7 @@ def test_who_does_not_have_it_is_told_the_record(
 
 
 def test_it_is_forked_closed_and_deleted_with_the_agent_that_made_it(
-    start: Start, imported: Made, store_path: Path
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     session_id = imported.session_id
     client = connect(start, *own_agent(imported, "resume,fork,close,delete,list"))
@@ -203,7 +205,9 @@ def test_it_is_forked_closed_and_deleted_with_the_agent_that_made_it(
     assert prompts(store_path, session_id) == [PROMPT, "Still there?"]
 
 
-def test_another_agent_deletes_nothing_of_its_own_instead(start: Start, imported: Made) -> None:
+def test_another_agent_deletes_nothing_of_its_own_instead(
+    start: Start, imported: ToolSessionFile
+) -> None:
     client = connect(start, *own_agent(imported, "resume,fork,delete", "another agent"))
     fork = client.call("session/fork", imported.opened)
     assert fork["_meta"]["rekindle"]["restored"] == "handover"
@@ -219,7 +223,7 @@ def test_another_agent_deletes_nothing_of_its_own_instead(start: Start, imported
 
 
 def test_it_is_found_exported_and_taken_elsewhere_with_where_it_is_from(
-    imported: Made, store_path: Path, tmp_path: Path
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path
 ) -> None:
     hits = as_json(store_path, "search", "Ada")
     assert {it["sessionId"] for it in hits} == {imported.session_id}
@@ -239,7 +243,7 @@ def test_it_is_found_exported_and_taken_elsewhere_with_where_it_is_from(
 
 
 def test_it_is_gone_on_with_from_the_command_line(
-    imported: Made, store_path: Path, tmp_path: Path
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path
 ) -> None:
     here = tmp_path / "moved"
     here.mkdir()
@@ -256,7 +260,9 @@ def test_it_is_gone_on_with_from_the_command_line(
     assert len(as_json(store_path, "list", "--all")) == 2
 
 
-def test_old_sessions_are_pruned_only_by_who_says_so(imported: Made, store_path: Path) -> None:
+def test_old_sessions_are_pruned_only_by_who_says_so(
+    imported: ToolSessionFile, store_path: Path
+) -> None:
     assert rekindle(store_path, "compact").returncode == 0
     looked = rekindle(store_path, "prune", "--older-than", "1d", "--dry-run")
     assert imported.session_id in looked.stdout
@@ -271,7 +277,7 @@ def test_old_sessions_are_pruned_only_by_who_says_so(imported: Made, store_path:
 
 
 def test_what_was_recorded_here_and_written_by_the_tool_is_there_once(
-    start: Start, imported: Made, store_path: Path
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     expected = [PROMPT]
     for number in (1, 2):
@@ -296,7 +302,7 @@ def test_what_was_recorded_here_and_written_by_the_tool_is_there_once(
 
 
 def test_one_that_was_only_looked_at_goes_on_following_its_file(
-    start: Start, imported: Made, store_path: Path
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     client = connect(start, *FORGETFUL)
     client.call("session/load", imported.opened)
