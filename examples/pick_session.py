@@ -6,19 +6,26 @@ usage: pick_session.py [AGENT ARGS…]
 import asyncio
 import sys
 
-from rekindle.client import Agent, Called, Question, Said, Session, connect
+from rekindle.client import (
+    Agent,
+    ClientSession,
+    MessageChunk,
+    PermissionRequest,
+    ToolCallUpdated,
+    connect,
+)
 
 AGENT = sys.argv[1:] or [sys.executable, "-m", "rekindle", "example-agent"]
 
 
-async def ask_user(question: Question) -> None:
+async def ask_user(question: PermissionRequest) -> None:
     """Let the user decide on a permission."""
     for number, choice in enumerate(question.choices):
         print(f"  {number}  {choice.name}")
     question.choose(question.choices[int(await typed(f"{question.title}? "))])
 
 
-async def pick(agent: Agent) -> Session:
+async def pick(agent: Agent) -> ClientSession:
     """Return the session that the user wants."""
     sessions = [info async for info in agent.sessions()]
     for number, info in enumerate(sessions):
@@ -38,9 +45,9 @@ async def main() -> None:
         while words := await typed("> "):
             async for event in session.prompt(words):
                 match event:
-                    case Said(text=text):
+                    case MessageChunk(text=text):
                         print(text, end="", flush=True)
-                    case Called(call):
+                    case ToolCallUpdated(call):
                         print(f"[{call.title}: {call.status}]")
                     case _:
                         pass

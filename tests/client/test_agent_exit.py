@@ -15,7 +15,7 @@ from rekindle.client import (
     AgentGone,
     AgentNotStarted,
     Event,
-    Said,
+    MessageChunk,
     Turn,
     UsageError,
     connect,
@@ -23,8 +23,8 @@ from rekindle.client import (
 from stdio_client import EXAMPLE_AGENT, is_running
 
 AGENTS = Path(__file__).parents[1] / "agents"
-ODD = [sys.executable, AGENTS / "odd.py"]
-QUIRKY = [sys.executable, AGENTS / "quirky.py"]
+ODD = [sys.executable, AGENTS / "agent_misbehaves_on_request.py"]
+QUIRKY = [sys.executable, AGENTS / "agent_imitations.py"]
 
 
 def noting_pid(path: Path, *command: object) -> list[str]:
@@ -50,7 +50,7 @@ async def test_nothing_is_imported_from_the_folder_that_is_worked_in(
 ) -> None:
     (tmp_path / "argparse.py").write_text("raise SystemExit('imported')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    agent = [sys.executable, AGENTS / "stopping.py"]
+    agent = [sys.executable, AGENTS / "agent_chosen_stop_reason.py"]
     async with connect(agent, store=tmp_path / "s.db") as connected:
         assert connected.offers("load")
 
@@ -136,7 +136,7 @@ async def test_an_agent_that_ignores_the_end_is_ended(tmp_path: Path) -> None:
 
 async def test_an_agent_that_never_answers_is_ended_when_patience_ends(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    command = noting_pid(pid, sys.executable, AGENTS / "stubborn.py")
+    command = noting_pid(pid, sys.executable, AGENTS / "agent_ignores_signals.py")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5), connect(command, behind_rekindle=False, grace=0):
             pytest.fail("it does not speak")
@@ -239,7 +239,7 @@ async def test_a_reader_that_gives_up_holds_up_nobody(version: int) -> None:
 
         async def read() -> None:
             async for event in turn:
-                if isinstance(event, Said):
+                if isinstance(event, MessageChunk):
                     words.append(event.text)
                     begun.set()
                     await asyncio.sleep(0)

@@ -7,20 +7,21 @@ import pytest
 
 from rekindle.client import (
     AgentRefused,
-    Asked,
-    Called,
-    Changed,
+    ClientSession,
     Message,
+    MessageChunk,
+    PermissionRequest,
+    PermissionRequested,
     Plan,
-    Planned,
-    Printed,
-    Question,
-    Said,
-    Session,
+    PlanUpdated,
     SessionBusy,
+    SessionChanged,
     SessionClosed,
-    Thought,
+    TerminalOutput,
+    ThoughtChunk,
     ToolCall,
+    ToolCallUpdated,
+    TurnEnded,
 )
 from version_pairs import PAIRS, Pair, Start
 
@@ -31,7 +32,7 @@ some = pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2]], ids=str)
 bare = pytest.mark.parametrize("pair", PAIRS[:2], ids=str)
 
 
-def shape(session: Session) -> list[Any]:
+def shape(session: ClientSession) -> list[Any]:
     """Return what is shown of a session."""
     shown: list[Any] = []
     for item in session.history:
@@ -47,12 +48,12 @@ def shape(session: Session) -> list[Any]:
     return shown
 
 
-def terminals(session: Session) -> str:
+def terminals(session: ClientSession) -> str:
     return "".join(terminal.text for terminal in session.transcript.terminals.values())
 
 
 async def test_a_turn_is_told_in_order_and_loaded_as_it_was_seen(start: Start, pair: Pair) -> None:
-    async with start(on_permission=Question.allow) as agent:
+    async with start(on_permission=PermissionRequest.allow) as agent:
         assert agent.protocol == pair.client
         assert agent.info.name == "example-agent"
         session = await agent.new("/tmp")  # noqa: S108 - nothing is written there
@@ -62,22 +63,37 @@ async def test_a_turn_is_told_in_order_and_loaded_as_it_was_seen(start: Start, p
         await session.ask("count to 500")
         await session.set_mode("code")
     # The commands come when they come. And where words are cut depends on when they are read.
-    kinds = [type(it) for it in events if it != Changed("commands") and type(it) is not Printed]
-    order = [Thought, Planned, Called, Asked, Called, Changed, Said]
+    kinds = [
+        type(it)
+        for it in events
+        if it != SessionChanged("commands") and type(it) is not TerminalOutput
+    ]
+    order = [
+        ThoughtChunk,
+        PlanUpdated,
+        ToolCallUpdated,
+        PermissionRequested,
+        ToolCallUpdated,
+        SessionChanged,
+        MessageChunk,
+        TurnEnded,
+    ]
     assert [kind for kind, _ in groupby(kinds)] == order
-    assert "".join(it.text for it in events if isinstance(it, Said)) == turn.text
+    assert "".join(it.text for it in events if isinstance(it, MessageChunk)) == turn.text
     assert turn.text == f"You said: {EVERYTHING}. That makes 1 message so far."
-    plans = [it.plan for it in events if isinstance(it, Planned)]
+    plans = [it.plan for it in events if isinstance(it, PlanUpdated)]
     assert [entry.status for entry in plans[0].entries] == ["in_progress", "pending", "pending"]
     assert [entry.status for entry in plans[-1].entries] == ["completed"] * 3
-    calls = [it.call for it in events if isinstance(it, Called)]
+    calls = [it.tool_call for it in events if isinstance(it, ToolCallUpdated)]
     edits = [call for call in calls if call.kind == "edit"]
     assert [call.status for call in edits] == ["pending", "in_progress", "completed"]
     assert edits[0].title == "Edit /tmp/notes.txt"
     assert edits[-1].outcome == "Allow once"
     assert "+the oat milk" in str(edits[-1].content)
     assert "hello" in str(calls[-1].content) or "hello" in terminals(session)
-    assert {Changed("title"), Changed("usage")} <= {it for it in events if type(it) is Changed}
+    assert {SessionChanged("title"), SessionChanged("usage")} <= {
+        it for it in events if type(it) is SessionChanged
+    }
     assert session.title == EVERYTHING
     assert session.usage
     assert session.usage["used"] == 50
@@ -137,7 +153,7 @@ async def test_a_cancelled_turn_says_so_and_the_session_goes_on(start: Start) ->
         session = await agent.new(".")
         turn = session.prompt("slow")
         async for event in turn:
-            if isinstance(event, Said) and "cancel." in turn.text:
+            if isinstance(event, MessageChunk) and "cancel." in turn.text:
                 with pytest.raises(SessionBusy):
                     session.prompt("Hurry up")
                 turn.cancel()

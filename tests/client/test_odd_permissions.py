@@ -6,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.client import Asked, OnPermission, Question, Said, UsageError, connect
+from rekindle.client import (
+    MessageChunk,
+    OnPermission,
+    PermissionRequest,
+    PermissionRequested,
+    UsageError,
+    connect,
+)
 
-ODD = (sys.executable, Path(__file__).parents[1] / "agents" / "odd.py")
+ODD = (sys.executable, Path(__file__).parents[1] / "agents" / "agent_misbehaves_on_request.py")
 
 
 async def test_choices_that_are_not_there_are_not_made() -> None:
     raised: list[str] = []
 
-    def try_all(question: Question) -> None:
+    def try_all(question: PermissionRequest) -> None:
         try:
             question.choose("nonsense")
         except UsageError as error:
@@ -27,12 +34,14 @@ async def test_choices_that_are_not_there_are_not_made() -> None:
         assert "there are the-allow_always, the-reject_always" in raised[0]
     async with connect([*ODD, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
-        said = [it.text async for it in session.prompt("no_reject") if isinstance(it, Said)]
+        said = [it.text async for it in session.prompt("no_reject") if isinstance(it, MessageChunk)]
         assert said == ['{"outcome": "cancelled"}']
 
 
 async def test_who_allows_everything_allows_what_can_only_be_allowed_for_ever() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False, on_permission=Question.allow) as agent:
+    async with connect(
+        [*ODD, "1"], behind_rekindle=False, on_permission=PermissionRequest.allow
+    ) as agent:
         session = await agent.new(".")
         assert '"the-allow_always"' in await session.ask("only_always")
         assert '"the-reject_once"' in await session.ask("no_allow")
@@ -41,7 +50,7 @@ async def test_who_allows_everything_allows_what_can_only_be_allowed_for_ever() 
 async def test_choices_without_a_fit_id_are_none() -> None:
     seen: list[list[str]] = []
 
-    def look(question: Question) -> None:
+    def look(question: PermissionRequest) -> None:
         seen.append([choice.id for choice in question.choices])
 
     async with connect([*ODD, "1"], behind_rekindle=False, on_permission=look) as agent:
@@ -51,7 +60,7 @@ async def test_choices_without_a_fit_id_are_none() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("on_permission", [None, Question.allow])
+@pytest.mark.parametrize("on_permission", [None, PermissionRequest.allow])
 async def test_a_question_that_crosses_with_a_cancellation_is_not_allowed(
     version: int, on_permission: OnPermission | None
 ) -> None:
@@ -61,7 +70,7 @@ async def test_a_question_that_crosses_with_a_cancellation_is_not_allowed(
         session = await agent.new(".")
         turn = session.prompt("ask_when_cancelled")
         async for event in turn:
-            assert not isinstance(event, Asked)
+            assert not isinstance(event, PermissionRequested)
             turn.cancel()
         assert turn.text.endswith('{"outcome": "cancelled"}')
 
@@ -89,8 +98,8 @@ async def test_one_may_ask_while_another_waits() -> None:
 
         async def answer() -> None:
             async for event in turn:
-                if isinstance(event, Asked):
-                    event.question.allow()
+                if isinstance(event, PermissionRequested):
+                    event.request.allow()
 
         answering = asyncio.create_task(answer())
         await asyncio.sleep(0)

@@ -8,43 +8,43 @@ from pathlib import Path
 import pytest
 
 from rekindle.client import (
-    Asked,
-    Called,
+    ClientSession,
     OnPermission,
-    Question,
-    Session,
+    PermissionRequest,
+    PermissionRequested,
     ToolCall,
+    ToolCallUpdated,
     connect,
 )
 from version_pairs import PAIRS, Start
 
 pytestmark = pytest.mark.parametrize("pair", PAIRS[:2], ids=str)
 
-ODD = Path(__file__).parents[1] / "agents" / "odd.py"
+ODD = Path(__file__).parents[1] / "agents" / "agent_misbehaves_on_request.py"
 
 
-async def later(question: Question) -> None:
+async def later(question: PermissionRequest) -> None:
     await asyncio.sleep(0)
     question.choose("allow-always")
 
 
-async def shrug(_: Question) -> None:
+async def shrug(_: PermissionRequest) -> None:
     pass
 
 
-async def edited(session: Session) -> tuple[str, str | None]:
+async def edited(session: ClientSession) -> tuple[str, str | None]:
     """Return how an edit ends, and what was answered to the question before it."""
-    calls = [it.call async for it in session.prompt("edit") if isinstance(it, Called)]
+    calls = [it.tool_call async for it in session.prompt("edit") if isinstance(it, ToolCallUpdated)]
     return calls[-1].status, calls[-1].outcome
 
 
 WAYS: list[tuple[OnPermission, tuple[str, str]]] = [
-    (Question.allow, ("completed", "Allow once")),
+    (PermissionRequest.allow, ("completed", "Allow once")),
     (lambda question: question.allow(always=True), ("completed", "Always allow")),
     (lambda question: question.choose(question.choices[0]), ("completed", "Allow once")),
     (later, ("completed", "Always allow")),
-    (Question.reject, ("failed", "Reject")),
-    (Question.cancel, ("failed", "cancelled")),
+    (PermissionRequest.reject, ("failed", "Reject")),
+    (PermissionRequest.cancel, ("failed", "cancelled")),
     (lambda _: None, ("failed", "Reject")),
     (shrug, ("failed", "Reject")),
 ]
@@ -53,7 +53,7 @@ WAYS: list[tuple[OnPermission, tuple[str, str]]] = [
 async def test_a_function_answers(start: Start) -> None:
     ways = iter(WAYS)
 
-    def answer(question: Question) -> Awaitable[None] | None:
+    def answer(question: PermissionRequest) -> Awaitable[None] | None:
         on_permission, _ = next(ways)
         return on_permission(question)
 
@@ -73,15 +73,15 @@ async def test_the_reader_of_the_turn_answers(start: Start) -> None:
         calls = []
         async for event in session.prompt("edit"):
             match event:
-                case Asked(question):
-                    assert question.call is not None
-                    assert question.call.title == "Edit /tmp/notes.txt"
+                case PermissionRequested(question):
+                    assert question.tool_call is not None
+                    assert question.tool_call.title == "Edit /tmp/notes.txt"
                     assert "Edit /tmp/notes.txt" in question.title
                     kinds = [choice.kind for choice in question.choices]
                     assert kinds == ["allow_once", "allow_always", "reject_once"]
                     question.allow()
                     question.reject()  # too late
-                case Called(call):
+                case ToolCallUpdated(call):
                     calls.append(call)
                 case _:
                     pass
@@ -97,10 +97,10 @@ async def test_a_question_that_nobody_will_see_is_rejected(start: Start) -> None
 
 
 async def test_a_failing_function_rejects_and_its_error_is_raised(start: Start) -> None:
-    def fail(_: Question) -> None:
+    def fail(_: PermissionRequest) -> None:
         raise LookupError("no idea")
 
-    async def fail_later(question: Question) -> None:
+    async def fail_later(question: PermissionRequest) -> None:
         await asyncio.sleep(0)
         fail(question)
 
@@ -116,7 +116,7 @@ async def test_a_cancelled_turn_leaves_no_question_open(start: Start) -> None:
     thinking = asyncio.Event()
     interrupted = asyncio.Event()
 
-    async def think_for_ever(_: Question) -> None:
+    async def think_for_ever(_: PermissionRequest) -> None:
         thinking.set()
         try:
             await asyncio.Event().wait()
@@ -137,7 +137,7 @@ async def test_a_question_that_is_withdrawn_is_thought_about_no_more(start: Star
     del start
     thoughts: list[str] = []
 
-    async def think_for_ever(question: Question) -> None:
+    async def think_for_ever(question: PermissionRequest) -> None:
         thoughts.append("begun")
         try:
             await asyncio.Event().wait()

@@ -12,14 +12,15 @@ from rekindle.client import (
     AgentRefused,
     AuthRequired,
     BadAnswer,
+    ClientSession,
     Message,
+    MessageChunk,
     NotOffered,
-    Other,
-    Question,
+    OtherUpdate,
+    PermissionRequest,
     Role,
-    Said,
-    Session,
     SessionBusy,
+    TurnEnded,
     UsageError,
     connect,
 )
@@ -29,8 +30,8 @@ from schema import Judge
 from stdio_client import EXAMPLE_AGENT
 
 AGENTS = Path(__file__).parents[1] / "agents"
-ODD = [sys.executable, AGENTS / "odd.py"]
-QUIRKY = [sys.executable, AGENTS / "quirky.py"]
+ODD = [sys.executable, AGENTS / "agent_misbehaves_on_request.py"]
+QUIRKY = [sys.executable, AGENTS / "agent_imitations.py"]
 STDIO = {"type": "stdio", "name": "s", "command": "true"}
 HTTP = {"type": "http", "name": "h", "url": "http://localhost"}
 IMAGE = {"type": "image", "mimeType": "image/png", "data": ""}
@@ -47,7 +48,7 @@ def said_in(heard: Path) -> list[tuple[Side, Any]]:
 
 async def test_what_is_not_offered_is_not_asked(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
-    command = [sys.executable, AGENTS / "tap.py", heard, *EXAMPLE_AGENT, "--offer", "none"]
+    command = [sys.executable, AGENTS / "message_tap.py", heard, *EXAMPLE_AGENT, "--offer", "none"]
     async with connect(command, behind_rekindle=False) as agent:
         assert not any(map(agent.offers, ("list", "load", "resume", "fork", "close", "delete")))
         assert agent.offers("embeddedContext")
@@ -109,9 +110,9 @@ async def test_required_parameters_cannot_be_forgotten() -> None:
 async def test_the_schemas_have_nothing_against_what_is_sent(tmp_path: Path, version: int) -> None:
     heard = tmp_path / "heard"
     example = [*EXAMPLE_AGENT, "--protocol", str(version), "--offer", "all"]
-    command = [sys.executable, AGENTS / "tap.py", heard, *example]
+    command = [sys.executable, AGENTS / "message_tap.py", heard, *example]
     async with connect(
-        command, behind_rekindle=False, protocol=version, on_permission=Question.allow
+        command, behind_rekindle=False, protocol=version, on_permission=PermissionRequest.allow
     ) as agent:
         session = await agent.new(".", mcp_servers=[STDIO] if version == 1 else [])
         await session.ask(["Look:", {"type": "resource_link", "uri": "file:///a", "name": "a"}])
@@ -142,8 +143,9 @@ async def test_odd_things_do_no_harm(version: int) -> None:
     command = [*ODD, str(version)]
     async with connect(command, behind_rekindle=False, protocol=version) as agent:
         session = await agent.new(".")
-        (event,) = [event async for event in session.prompt("made_up")]
-        assert event == Other({"sessionUpdate": "_made_up", "anything": [1, 2]})
+        event, ended = [event async for event in session.prompt("made_up")]
+        assert event == OtherUpdate({"sessionUpdate": "_made_up", "anything": [1, 2]})
+        assert ended == TurnEnded(stop_reason="end_turn")
         assert session.history[-1] == event
         assert await session.ask("files") == "-32601"
         assert await session.ask("batch") == "one two"
@@ -176,9 +178,12 @@ async def test_a_prompt_that_is_refused_as_cancelled_was_cancelled() -> None:
     async with connect([*ODD, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         turn = session.prompt("give_up")
+        events = []
         async for event in turn:
-            assert event == Said(text="waiting", message_id="m1")
+            events.append(event)
             turn.cancel()
+        waiting = MessageChunk(text="waiting", message_id="m1")
+        assert events == [waiting, TurnEnded(stop_reason="cancelled")]
         assert turn.stop_reason == "cancelled"
 
 
@@ -204,7 +209,7 @@ async def test_characters_that_were_cut_in_two_are_whole_again() -> None:
     async with connect([*ODD, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         turn = session.prompt("emoji")
-        pieces = [it.text async for it in turn if isinstance(it, Said)]
+        pieces = [it.text async for it in turn if isinstance(it, MessageChunk)]
         assert "".join(pieces) == turn.text == "a😀b😀"
         assert "".join(pieces).encode()
 
@@ -213,8 +218,8 @@ async def test_a_message_may_be_very_long() -> None:
     size = 30_000_000
     async with connect([*ODD, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
-        (event,) = [event async for event in session.prompt(f"big {size}")]
-        assert isinstance(event, Said)
+        event, _ = [event async for event in session.prompt(f"big {size}")]
+        assert isinstance(event, MessageChunk)
         assert event.text == "x" * size
     async with connect(EXAMPLE_AGENT, behind_rekindle=False) as agent:
         words = "y" * (size // 10)
@@ -227,7 +232,7 @@ async def test_a_message_that_is_told_anew_replaces_what_was_said() -> None:
         session = await agent.new(".")
         turn = session.prompt("rewrite")
         # Pieces may be joined, but never with what takes them back.
-        events = [(it.text, it.anew) async for it in turn if isinstance(it, Said)]
+        events = [(it.text, it.replaces) async for it in turn if isinstance(it, MessageChunk)]
         assert events[-1] == ("Good morning", True)
         assert "".join(text for text, anew in events if not anew) == "Hello world"
         assert turn.text == "Good morning"
@@ -264,7 +269,7 @@ async def test_real_manners_do_no_harm(name: str, tmp_path: Path) -> None:
             assert words_of(await agent.load(session.id, session.cwd)) == said
 
 
-def words_of(session: Session) -> list[tuple[Role, str]]:
+def words_of(session: ClientSession) -> list[tuple[Role, str]]:
     return [(it.role, it.text) for it in session.history if isinstance(it, Message)]
 
 
@@ -282,7 +287,7 @@ async def test_an_agent_that_refuses_to_be_greeted_says_why() -> None:
 
 async def test_more_folders_and_servers_go_to_agents_that_take_them(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
-    command = [sys.executable, AGENTS / "tap.py", heard, *QUIRKY, "claude", tmp_path]
+    command = [sys.executable, AGENTS / "message_tap.py", heard, *QUIRKY, "claude", tmp_path]
     async with connect(command, behind_rekindle=False) as agent:
         assert agent.capabilities["session"]["additionalDirectories"] == {}
         await agent.new(tmp_path, directories=["."], mcp_servers=[STDIO])
@@ -365,7 +370,7 @@ async def test_a_session_is_opened_once_at_a_time(tmp_path: Path) -> None:
         )
         assert isinstance(second, SessionBusy)
         assert "is being opened already" in str(second)
-        assert isinstance(first, Session)
+        assert isinstance(first, ClientSession)
         assert first.is_open
         assert len(words_of(first)) == len(words_of(session))
 

@@ -7,11 +7,10 @@ from hypothesis import given, settings, strategies as st
 from msgspec import Raw
 
 from rekindle.acp.jsonrpc import notification, request, response
-from rekindle.client import Question, Said
-from rekindle.client.dispatcher import Sessions
-from rekindle.client.handshake import Greeting
-from rekindle.client.session import Session
-from rekindle.client.session_channel import Talk
+from rekindle.client import MessageChunk, PermissionRequest, TurnEnded
+from rekindle.client.dispatcher import SessionDispatcher
+from rekindle.client.handshake import Handshake
+from rekindle.client.session import ClientSession, SessionChannel
 from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
 
@@ -57,20 +56,20 @@ updates = st.builds(
 )
 
 
-def opened(protocol: int) -> tuple[Sessions, Session]:
+def opened(protocol: int) -> tuple[SessionDispatcher, ClientSession]:
     """Return a session of an agent that says nothing by itself."""
-    sessions = Sessions()
+    sessions = SessionDispatcher()
     offered = frozenset({"close"})
-    agent = Greeting(
+    agent = Handshake(
         protocol=protocol,
         identity=AgentIdentity(),
         capabilities={},
         offered=offered,
         auth_methods=(),
     )
-    talk = Talk("s", sessions.context(agent, Question.reject))
-    sessions.add(talk)
-    return sessions, Session(talk, "/")
+    channel = SessionChannel("s", sessions.context(agent, PermissionRequest.reject))
+    sessions.add(channel)
+    return sessions, ClientSession(channel, "/")
 
 
 def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
@@ -84,12 +83,12 @@ def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) 
         sessions, session = opened(protocol)
         before, during = told[: len(told) // 2], told[len(told) // 2 :]
         for fields in before:
-            sessions.rpc.take(update(fields))
+            sessions.rpc.receive(update(fields))
         session.prompt("Hello")
         for fields in during:
-            sessions.rpc.take(update(fields))
+            sessions.rpc.receive(update(fields))
         asked = {"sessionId": "s", "toolCall": options, "options": options}
-        sessions.rpc.take(request(1, "session/request_permission", asked))
+        sessions.rpc.receive(request(1, "session/request_permission", asked))
         _ = (session.history, session.options, session.mode, session.modes, session.commands)
         _ = (session.title, session.usage)
 
@@ -105,7 +104,7 @@ def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_o
     async def go_through() -> None:
         sessions, session = opened(1)
         turn = session.prompt("Hello")
-        heard: list[Said] = []
+        heard: list[MessageChunk] = []
         for start in range(0, len(said), at_once):
             lines = [
                 update(
@@ -117,11 +116,11 @@ def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_o
                 )
                 for name, words in said[start : start + at_once]
             ]
-            sessions.rpc.take(b"\n".join(lines))
-            while turn._course.events.waiting:  # noqa: SLF001 - as much as is there
+            sessions.rpc.receive(b"\n".join(lines))
+            while turn._stream.events.unread:  # noqa: SLF001 - as much as is there
                 heard.append(await anext(aiter(turn)))
-        sessions.rpc.take(response(Raw(b"1"), {"stopReason": "end_turn"}))
-        heard += [it async for it in turn]
+        sessions.rpc.receive(response(Raw(b"1"), {"stopReason": "end_turn"}))
+        heard += [it async for it in turn if not isinstance(it, TurnEnded)]
         for name in (None, "m", "n"):
             whole = "".join(words for its, words in said if its == name)
             assert "".join(it.text for it in heard if it.message_id == name) == whole

@@ -17,7 +17,7 @@ from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, is_running
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 ONLY_V2 = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2")
-STUBBORN = Path(__file__).parents[1] / "agents" / "stubborn.py"
+STUBBORN = Path(__file__).parents[1] / "agents" / "agent_ignores_signals.py"
 
 
 def run(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance_runs import EVERYTHING, behind_rekindle, examined, example, failed, quirky, reasons
-from quirky import AGENTS
+from agent_imitations import AGENTS
 from rekindle.conformance import Verdict, is_failure
 from stdio_client import EXAMPLE_AGENT
 

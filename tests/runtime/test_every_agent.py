@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from client_model_v1 import Editor
-from quirky import AGENTS
+from agent_imitations import AGENTS
 from stdio_client import REKINDLE, Client, Json, is_running, kind, said
 
-QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
+QUIRKY = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 CWD = "/home/user/project"
 OPEN = {"cwd": CWD, "mcpServers": []}
 

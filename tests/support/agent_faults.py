@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from rekindle.client.process import Ended
+from rekindle.client.process import ProcessExit
 from rekindle.conformance.peer import Peer
 from rekindle.conformance.trace import Json, Line, same_id
 from rekindle.example_agent import LIFECYCLE, Options
@@ -30,10 +30,10 @@ counter = itertools.count(1)
 
 
 class InProcess:
-    """The example agent, as `rekindle.client.process.Process` would have it."""
+    """The example agent, as `rekindle.client.process.ChildProcess` would have it."""
 
     def __init__(
-        self, memory: Path, take: Callable[[bytes], None], end: Callable[[Ended], None]
+        self, memory: Path, take: Callable[[bytes], None], end: Callable[[ProcessExit], None]
     ) -> None:
         reading, self._writing = os.pipe()
         options = Options(versions=(1, 2), offers=frozenset(LIFECYCLE), memory=memory)
@@ -61,7 +61,7 @@ class InProcess:
             self._agent.stop()
             os.close(self._writing)
             self._hearing.join()
-            self._end(Ended(None, "SIGKILL", ()))
+            self._end(ProcessExit(None, "SIGKILL", ()))
 
     async def end(self, _: float) -> None:
         self.kill()
@@ -84,7 +84,7 @@ class FaultyPeer(Peer):
 
     def hang_up(self) -> None:
         """End of one's own accord."""
-        self._end(Ended(0, None, ()))
+        self._end(ProcessExit(0, None, ()))
 
     async def kill(self) -> None:
         if self.ended is None:

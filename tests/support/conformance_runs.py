@@ -7,7 +7,7 @@ from pathlib import Path
 from rekindle.conformance import Report, Settings, Verdict, examine
 from stdio_client import EXAMPLE_AGENT, REKINDLE
 
-QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
+QUIRKY = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 EVERYTHING = "think plan read edit run title usage"
 """A prompt with which the example agent does all that it can."""
 

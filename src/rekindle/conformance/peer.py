@@ -10,7 +10,7 @@ from typing import Self
 
 from rekindle.acp import methods
 from rekindle.acp.jsonrpc import METHOD_NOT_FOUND
-from rekindle.client.process import Ended, Process
+from rekindle.client.process import ChildProcess, ProcessExit
 from rekindle.conformance.rules import names
 from rekindle.conformance.trace import Answer, Json, Line, received, same_id, sent
 from rekindle.jsonvalue import as_array, as_object, as_str
@@ -28,11 +28,11 @@ class Peer:
 
     def __init__(self, began_at: float) -> None:
         self.lines: list[Line] = []
-        self.ended: Ended | None = None
+        self.ended: ProcessExit | None = None
         self._began_at = began_at
         self._news = asyncio.Event()
         self._last_id = 0
-        self._process: Process | None = None
+        self._process: ChildProcess | None = None
         self._cancelled: set[str] = set()
         self._is_ended_by_us = False
         self._is_left = False
@@ -44,7 +44,7 @@ class Peer:
         """Start the agent. Raises AgentNotStarted."""
         peer = cls(began_at)
         started = group.start(command)
-        peer._process = Process(started, peer._take, None, peer._end, longest=_MOST_BYTES)
+        peer._process = ChildProcess(started, peer._take, None, peer._end, max_line=_MOST_BYTES)
         try:
             await peer._process.connect()
         except BaseException:
@@ -123,7 +123,7 @@ class Peer:
             return {"outcome": "cancelled"}
         return {"outcome": "selected", "optionId": refusals[0].get("optionId")}
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: ProcessExit) -> None:
         self.ended = ended
         self._news.set()
 
@@ -188,7 +188,7 @@ class Peer:
         if process := self._leave():
             await process.end(grace)
 
-    def _leave(self) -> Process | None:
+    def _leave(self) -> ChildProcess | None:
         """Return the process, once: its id may be another's as soon as it has been ended."""
         if self._is_left:
             return None

@@ -1,6 +1,8 @@
-"""Stands before an agent and writes down what both sides say: `tap.py FILE COMMAND ARGS...`.
+"""Write the messages between a client and an agent to a file.
 
-Each line of the file is a JSON array: the side, and the message.
+usage: message_tap.py FILE COMMAND ARGS...
+
+Each line of the file is a JSON array: the side that sent the message, and the message.
 """
 
 import os

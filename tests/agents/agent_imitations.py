@@ -1,7 +1,9 @@
-"""An ACP v1 agent without a model, with the manners of a real one: `quirky.py NAME MEMORY_DIR`.
+"""An ACP v1 agent without a model that imitates the behaviour of a real one.
 
-`AGENTS` tells what NAME can be. They all say the same (see `Agent._play`), so that one lifecycle
-can be played against each of them. Standard library only, and nothing of Rekindle.
+usage: agent_imitations.py NAME MEMORY_DIR
+
+`AGENTS` has the names. All of them send the same text (see `Agent._play`), so that one test can run
+the session lifecycle with each of them. This file uses only the standard library.
 """
 
 import itertools

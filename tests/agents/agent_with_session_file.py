@@ -1,6 +1,6 @@
 """An agent that is called as a tool's own is, and has a session as long as its file is there.
 
-usage: tool_like.py NAME OFFERS FILE HEARD
+usage: agent_with_session_file.py NAME OFFERS FILE HEARD
 
 OFFERS are methods, divided by commas; "late" tells the history of a load after the answer.
 What it hears is added to HEARD.

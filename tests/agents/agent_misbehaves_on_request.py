@@ -1,6 +1,6 @@
 """An agent that does odd things when it is asked to: the first word of a prompt is a function here.
 
-`odd.py VERSION`. It does one thing at a time, in one thread.
+`agent_misbehaves_on_request.py VERSION`. It does one thing at a time, in one thread.
 """
 
 import json
