@@ -12,7 +12,6 @@ MAX_MUTABLE_FIELDS = 12
 
 TOO_MANY_FIELDS = {
     "cli/picker/list_view.py:List",
-    "conformance/session_runner.py:Examiner",
     "importers/claude/entries.py:Conversation",
     "importers/claude/outline.py:Outline",
     "importers/claude/records.py:Mark",
@@ -42,8 +41,6 @@ DEFINED_TWICE = {
     "Heard",
     "Hunk",
     "Invocation",
-    "Item",
-    "Level",
     "Line",
     "Link",
     "Mark",
@@ -58,9 +55,7 @@ DEFINED_TWICE = {
     "Side",
     "Source",
     "Step",
-    "Talk",
     "Tally",
-    "Turn",
     "Typed",
     "Wanted",
     "What",

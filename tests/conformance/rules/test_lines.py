@@ -1,4 +1,4 @@
-"""Judges of the wire are seen to fail, on lines made by hand, and to let good ones pass."""
+"""Rules for lines, updates and responses, each with good and bad handmade input."""
 
 import pytest
 
@@ -9,10 +9,11 @@ from handmade_lines import (
     OPTION,
     PLAN,
     Case,
-    Judge,
+    Rule,
     S,
     answered,
     ask,
+    assert_rule,
     came,
     chunk,
     greeted,
@@ -21,7 +22,6 @@ from handmade_lines import (
     no,
     ok,
     question,
-    see,
     state,
     update,
     v1,
@@ -32,32 +32,32 @@ from rekindle.conformance.trace import received
 
 CASES: list[Case] = [
     # Frames.
-    ("plain text", frames.not_messages, [ok(1)], [received(b"Welcome!")]),
-    ("a batch", frames.not_messages, [received(b"")], [received(b'[{"jsonrpc":"2.0"}]')]),
-    ("no version", frames.not_messages, [ok(1)], [received(b'{"id":1,"result":{}}')]),
-    ("no UTF-8", frames.not_messages, [ok(1)], [received(b'{"jsonrpc":"2.0","x":"\xff"}')]),
+    ("plain text", frames.invalid_messages, [ok(1)], [received(b"Welcome!")]),
+    ("a batch", frames.invalid_messages, [received(b"")], [received(b'[{"jsonrpc":"2.0"}]')]),
+    ("no version", frames.invalid_messages, [ok(1)], [received(b'{"id":1,"result":{}}')]),
+    ("no UTF-8", frames.invalid_messages, [ok(1)], [received(b'{"jsonrpc":"2.0","x":"\xff"}')]),
     ("method is a number", frames.bad_frames, [update("plan")], [came(method=7)]),
     ("neither", frames.bad_frames, [ok(1)], [came(params={})]),
     ("result and error", frames.bad_frames, [no(1)], [came(id=1, result={}, error={})]),
     ("code is text", frames.bad_frames, [no(1)], [came(id=1, error={"code": "1", "message": ""})]),
     ("no message", frames.bad_frames, [no(1)], [came(id=1, error={"code": 1})]),
-    ("twice", frames.strange_answers, [ask(1, "x"), ok(1)], [ask(1, "x"), ok(1), ok(1)]),
-    ("unasked", frames.strange_answers, [came(id=None, error={})], [ok(7)]),
-    ("id as text", frames.strange_answers, [ask("1", "x"), ok("1")], [ask(1, "x"), ok("1")]),
+    ("twice", frames.unexpected_responses, [ask(1, "x"), ok(1)], [ask(1, "x"), ok(1), ok(1)]),
+    ("unasked", frames.unexpected_responses, [came(id=None, error={})], [ok(7)]),
+    ("id as text", frames.unexpected_responses, [ask("1", "x"), ok("1")], [ask(1, "x"), ok("1")]),
     (
         "unanswered",
-        lambda it: frames.unanswered(it, ""),
+        lambda it: frames.unanswered_requests(it, ""),
         [answered(ask(1, "x"), ok(1))],
         [answered(ask(1, "x"), None)],
     ),
     ("odd method", frames.unknown_methods, [came(method="_x/y")], [came(method="craft/x")]),
     (
         "files",
-        v1(frames.unasked_capabilities),
+        v1(frames.unsupported_calls),
         [question()],
         [came(id=1, method="fs/read_text_file")],
     ),
-    ("a notice", v1(frames.unasked_capabilities), [update("plan")], [update("notice", title="x")]),
+    ("a notice", v1(frames.unsupported_calls), [update("plan")], [update("notice", title="x")]),
     (
         "no id",
         v2(frames.bad_ids),
@@ -71,7 +71,7 @@ CASES: list[Case] = [
     ("no kind", v2(frames.unknown_kinds), [state("idle")], [came(method="session/update")]),
     (
         "another session",
-        lambda it: frames.strange_sessions(it, {S}),
+        lambda it: frames.unknown_sessions(it, {S}),
         [chunk("agent", "a")],
         [chunk("agent", "a", "ses_2")],
     ),
@@ -121,7 +121,7 @@ CASES: list[Case] = [
     (
         "null for none",
         frames.null_arrays,
-        [new(configOptions=[]).line],
+        [new(configOptions=[]).response],
         [ok(1, configOptions=None)],
     ),
     # Updates.
@@ -250,97 +250,112 @@ CASES: list[Case] = [
     ("no output", updates.bad_terminals, [], [update("terminal_output_chunk", terminalId="t")]),
     (
         "folder in information",
-        v1(updates.bad_information),
+        v1(updates.bad_session_info),
         [update("session_info_update", title=None)],
         [update("session_info_update", cwd="/")],
     ),
     (
         "title is a number",
-        v1(updates.bad_information),
+        v1(updates.bad_session_info),
         [],
         [update("session_info_update", title=7)],
     ),
     (
         "no zone",
-        v2(updates.bad_information),
+        v2(updates.bad_session_info),
         [update("session_info_update", updatedAt="2026-01-02T03:04:05+01:00")],
         [update("session_info_update", updatedAt="2026-01-02T03:04:05")],
     ),
     (
         "time is a number",
-        v1(updates.bad_information),
+        v1(updates.bad_session_info),
         [],
         [update("session_info_update", updatedAt=7)],
     ),
-    ("question of no session", v1(updates.bad_questions), [question()], [question(sessionId="")]),
-    ("question of no call", v1(updates.bad_questions), [question()], [question(toolCall={})]),
-    ("no title", v2(updates.bad_questions), [question(title="May I?")], [question()]),
-    ("no options", v1(updates.bad_questions), [question()], [question(options=[])]),
-    ("half an option", v1(updates.bad_questions), [], [question(options=[{"optionId": "o"}])]),
+    (
+        "question of no session",
+        v1(updates.bad_permission_requests),
+        [question()],
+        [question(sessionId="")],
+    ),
+    (
+        "question of no call",
+        v1(updates.bad_permission_requests),
+        [question()],
+        [question(toolCall={})],
+    ),
+    ("no title", v2(updates.bad_permission_requests), [question(title="May I?")], [question()]),
+    ("no options", v1(updates.bad_permission_requests), [question()], [question(options=[])]),
+    (
+        "half an option",
+        v1(updates.bad_permission_requests),
+        [],
+        [question(options=[{"optionId": "o"}])],
+    ),
     (
         "asked while running",
-        updates.silent_questions,
+        updates.permissions_without_state,
         [state("running"), state("requires_action"), question(), state("running")],
         [state("running"), question(), state("running")],
     ),
     (
         "asked, and nothing said",
-        updates.silent_questions,
+        updates.permissions_without_state,
         [question(), state("requires_action")],
         [question()],
     ),
-    # Answers.
+    # Responses.
     (
         "no info",
-        v2(responses.bad_greeting),
+        v2(responses.bad_initialize),
         greeted(protocolVersion=2, info=INFO, capabilities={}),
         greeted(protocolVersion=2, capabilities={}),
     ),
     (
         "no capabilities",
-        v2(responses.bad_greeting),
+        v2(responses.bad_initialize),
         greeted(info=INFO, capabilities={}),
         greeted(info=INFO),
     ),
     (
         "true for {}",
-        v2(responses.bad_greeting),
+        v2(responses.bad_initialize),
         greeted(info=INFO, capabilities={"session": {}}),
         greeted(info=INFO, capabilities={"session": {"fork": True}}),
     ),
     (
         "session is true",
-        v2(responses.bad_greeting),
+        v2(responses.bad_initialize),
         greeted(info=INFO, capabilities={}),
         greeted(info=INFO, capabilities={"session": True}),
     ),
     (
         "v1 body",
-        v2(responses.bad_greeting),
+        v2(responses.bad_initialize),
         greeted(info=INFO, capabilities={}),
         greeted(protocolVersion=2, agentCapabilities={}),
     ),
     (
         "capabilities is a list",
-        v1(responses.bad_greeting),
+        v1(responses.bad_initialize),
         greeted(),
         greeted(agentCapabilities=[]),
     ),
     (
         "load is {}",
-        v1(responses.bad_greeting),
+        v1(responses.bad_initialize),
         greeted(agentCapabilities={"loadSession": True}),
         greeted(agentCapabilities={"loadSession": {}}),
     ),
     (
         "image is {}",
-        v1(responses.bad_greeting),
+        v1(responses.bad_initialize),
         greeted(),
         greeted(agentCapabilities={"promptCapabilities": {"image": {}}}),
     ),
     (
         "list is true",
-        v1(responses.bad_greeting),
+        v1(responses.bad_initialize),
         greeted(agentCapabilities={"sessionCapabilities": {"list": None}}),
         greeted(agentCapabilities={"sessionCapabilities": {"list": True}}),
     ),
@@ -368,8 +383,13 @@ CASES: list[Case] = [
         [ask(1, "initialize"), ok(1, protocolVersion=2, agentCapabilities={}, agentInfo=INFO)],
         [ask(1, "initialize"), ok(1, protocolVersion=2, capabilities={}, agentInfo=INFO)],
     ),
-    ("no id", responses.no_session, new(sessionId=S), new(sessionId="")),
-    ("an error", responses.no_session, new(sessionId=S), answered(ask(1, "session/new"), no(1))),
+    ("no id", responses.missing_session_id, new(sessionId=S), new(sessionId="")),
+    (
+        "an error",
+        responses.missing_session_id,
+        new(sessionId=S),
+        answered(ask(1, "session/new"), no(1)),
+    ),
     ("null", responses.not_an_object, new(), answered(ask(1, "x"), came(id=1, result=None))),
     (
         "an array",
@@ -388,11 +408,11 @@ CASES: list[Case] = [
     ),
     (
         "advertised, and not there",
-        responses.not_there,
+        responses.missing_method,
         answered(ask(1, "x"), no(1)),
         answered(ask(1, "x"), no(1, -32601)),
     ),
-    ("advertised, and mute", responses.not_there, new(), answered(ask(1, "x"), None)),
+    ("advertised, and mute", responses.missing_method, new(), answered(ask(1, "x"), None)),
     (
         "same id",
         responses.shared_ids,
@@ -462,12 +482,12 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize(
-    ("judge", "good", "bad"), [it[1:] for it in CASES], ids=[it[0] for it in CASES]
+    ("rule", "good", "bad"), [it[1:] for it in CASES], ids=[it[0] for it in CASES]
 )
-def test_a_judge_lets_the_good_pass_and_finds_the_bad(
-    judge: Judge, good: object, bad: object
+def test_rule_accepts_good_input_and_finds_faults_in_bad_input(
+    rule: Rule, good: object, bad: object
 ) -> None:
-    see(judge, good, bad)
+    assert_rule(rule, good, bad)
 
 
 @pytest.mark.parametrize(
@@ -487,7 +507,7 @@ def test_a_judge_lets_the_good_pass_and_finds_the_bad(
         (1767323045, False, False),
     ],
 )
-def test_a_time_is_of_iso_8601_and_in_version_2_of_rfc_3339(
+def test_times_are_iso_8601_in_v1_and_rfc_3339_in_v2(
     time: object, is_iso: object, is_rfc: object
 ) -> None:
     listing = listed(ENTRY | {"updatedAt": time})
