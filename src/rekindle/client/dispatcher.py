@@ -19,7 +19,7 @@ class SessionDispatcher:
     """Passes each line to its session.
 
     Some agents send updates of a session before they respond to the request that creates it.
-    Such updates are kept while a session is being created.
+    The dispatcher keeps these updates while a session is being created.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class SessionDispatcher:
     def context(
         self, handshake: Handshake, on_permission: OnPermission | None
     ) -> ConnectionContext:
-        """Return what the sessions of this connection share."""
+        """Return the shared state of this connection's sessions."""
         return ConnectionContext(self.rpc, handshake, on_permission, self._remove)
 
     def get(self, session_id: str) -> SessionChannel | None:

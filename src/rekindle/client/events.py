@@ -94,7 +94,7 @@ class SessionChanged(Struct, frozen=True):
 class TurnEnded(Struct, frozen=True, kw_only=True):
     """The turn has ended. This is the last event of every turn.
 
-    A turn that fails has an `error` and no `stop_reason`, or the one that the agent sent with the
+    After a failure, `error` is set, and `stop_reason` is None unless the agent sent one with the
     error. The iteration raises the error after this event.
     """
 

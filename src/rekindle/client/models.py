@@ -232,7 +232,7 @@ OnPermission = Callable[[PermissionRequest], Awaitable[None] | None]
 
 
 def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
-    """Yield the items of turns, as they are now."""
+    """Yield snapshots of the items of turns."""
     for item in (item for turn in turns for item in turn.items):
         match item:
             case model.TranscriptMessage():
@@ -249,12 +249,12 @@ def as_items(turns: Iterable[model.TranscriptTurn]) -> Iterator[Item]:
 
 
 def as_tool_call(call: model.ToolCallItem) -> ToolCall:
-    """Return a tool call as it is now."""
+    """Return a snapshot of a tool call."""
     return ToolCall(id=call.id, fields=_copy_fields(call.fields), outcome=call.outcome)
 
 
 def as_plan(plan: model.PlanItem) -> Plan:
-    """Return a plan as it is now."""
+    """Return a snapshot of a plan."""
     return Plan(id=plan.id, entries=tuple(_plan_entry(as_object(entry)) for entry in plan.entries))
 
 
@@ -336,6 +336,6 @@ def as_choices(options: Iterable[object]) -> tuple[Choice, ...]:
 
 
 def _copy_fields(fields: Json) -> Json:
-    """Copy the fields of a tool call, with those that later updates extend in place."""
+    """Copy the fields of a tool call. Later updates extend some of them in place."""
     extended = {name: copy(fields[name]) for name in ("content", "_meta") if name in fields}
     return {**fields, **extended}

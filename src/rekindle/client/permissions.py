@@ -29,7 +29,7 @@ class _Pending(Struct):
 class PermissionQueue:
     """The open permission requests of one session.
 
-    `on_permission` answers them. If it is None, the reader of the turn does.
+    `on_permission` answers them. Without it, the reader of the turn does.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.01
 class ProcessExit(Struct, frozen=True):
     """The end of a process, and the last lines of its stderr.
 
-    The exit code is None if the process closed its output and still runs.
+    A process that closed its output and still runs has no exit code.
     """
 
     exit_code: int | None

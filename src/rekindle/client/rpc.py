@@ -88,7 +88,7 @@ class RpcConnection:
         """Send a request, and return its result.
 
         `on_result` is called with the response before any later line is handled, and `on_sent`
-        with the line of the request. Raises what they raise, and AgentRefused, AgentGone.
+        with the line of the request. Raises AgentRefused, AgentGone, and exceptions of both.
         """
         answered: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
 

@@ -48,7 +48,7 @@ _BLOCK_CAPABILITIES: dict[str, Capability] = {
 
 
 class ConnectionContext(Struct, frozen=True):
-    """What all sessions of a connection share."""
+    """The state that all sessions of a connection share."""
 
     rpc: RpcConnection
     handshake: Handshake
@@ -66,7 +66,7 @@ class TurnEndDetector:
     """Finds the end of a turn in version 2.
 
     There the response to a prompt only says that the agent has accepted it, and a state of `idle`
-    ends the turn. Such a state may also belong to earlier work, if it crossed with the prompt.
+    ends the turn. The state may also belong to earlier work, if it crossed with the prompt.
     """
 
     def __init__(self) -> None:

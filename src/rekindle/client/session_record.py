@@ -1,4 +1,4 @@
-"""What the client knows of an open session: its transcript and its properties.
+"""The client's knowledge of an open session: its transcript and its properties.
 
 The reducer of recorded sessions builds the transcript, from the same entries.
 """
@@ -76,7 +76,7 @@ class SessionRecord:
         return {name: value for name, value in update.items() if name != "sessionUpdate"} or None
 
     def is_mode_of_v1(self, option: ConfigOption) -> bool:
-        """Return whether an option stands for the modes of a version 1 agent."""
+        """Return whether an option represents the modes of a version 1 agent."""
         options = as_array(self._state("config_option_update").get("configOptions"))
         is_listed = any(config_id(as_object(it)) == option.id for it in options)
         return option.id == MODE and self.protocol == 1 and not is_listed

@@ -187,7 +187,7 @@ class Turn:
         return "\n\n".join(it.text for it in messages if "rekindle" not in it.meta)
 
     def cancel(self) -> None:
-        """Ask the agent to stop. The turn goes on until the agent ends it: await it for that."""
+        """Ask the agent to stop. The turn runs until the agent ends it; await it for its end."""
         if not self.is_over and not self._stream.is_cancelled:
             self._stream.is_cancelled = True
             self._cancel()

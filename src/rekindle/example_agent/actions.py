@@ -1,6 +1,6 @@
-"""What the agent does in a turn: a small scene for each word that calls for one.
+"""The actions of a turn: each is selected by a word or phrase in the prompt.
 
-Nothing here touches the file system or runs a command; the scenes only tell of it.
+No action uses the file system or runs a command. They only send updates that claim it.
 """
 
 import os
@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable
 from pathlib import PurePath
 
-from rekindle.example_agent.dialect import call_update, text_block
 from rekindle.example_agent.rpc import INTERNAL_ERROR, Json, RpcError
-from rekindle.example_agent.turn import Turn, words
+from rekindle.example_agent.session import Turn, prompt_text
+from rekindle.example_agent.updates import call_update, text_block
 
 MAX_COUNT = 10_000_000
 CRASH_STATUS = 3
 _TITLE_WORDS = 6
 _CONTEXT_SIZE = 128_000
-_TOKENS_A_PROMPT = 50
+_TOKENS_PER_PROMPT = 50
 _NOTHING = "I remember nothing before this."
 
 _PLAN = ("Look at the question", "Find an answer", "Say it")
@@ -29,28 +29,28 @@ _PERMISSIONS: list[Json] = [
 
 
 def play(turn: Turn) -> None:
-    """Play every scene that the user's words call for; end with a word of the agent's own."""
-    for phrase, scene in SCENES:
-        if re.search(rf"\b{phrase}\b", turn.words, re.IGNORECASE):
+    """Run all actions that the prompt selects, and a chat answer if none has sent a message."""
+    for phrase, scene in ACTIONS:
+        if re.search(rf"\b{phrase}\b", turn.prompt_text, re.IGNORECASE):
             scene(turn)
-    if not turn.has_spoken:
+    if not turn.has_answered:
         chat(turn)
-    turn.go_on()
+    turn.check_cancelled()
 
 
 def think(turn: Turn) -> None:
-    """Think aloud."""
+    """Send a thought."""
     turn.think("The user wants me to think. I think that this is a thought.")
 
 
 def plan(turn: Turn) -> None:
-    """Make a plan and go through it."""
+    """Send a plan, and complete its steps."""
     for done in range(len(_PLAN) + 1):
         entries = [
             {"content": content, "priority": "medium", "status": _plan_status(index, done)}
             for index, content in enumerate(_PLAN)
         ]
-        turn.tell({"sessionUpdate": "plan", "entries": entries})
+        turn.send_update({"sessionUpdate": "plan", "entries": entries})
 
 
 def _plan_status(index: int, done: int) -> str:
@@ -60,32 +60,32 @@ def _plan_status(index: int, done: int) -> str:
 
 
 def read(turn: Turn) -> None:
-    """Tell of a file being read."""
-    path = _notes(turn)
+    """Send a tool call that reads a file."""
+    path = _notes_path(turn)
     call = _call(turn, "read", f"Read {path}", locations=[{"path": path, "line": 1}])
     content = [{"type": "content", "content": text_block("Remember the milk.\n")}]
-    turn.tell(call_update(call["toolCallId"], status="completed", content=content))
+    turn.send_update(call_update(call["toolCallId"], status="completed", content=content))
 
 
 def edit(turn: Turn) -> None:
-    """Tell of a file being edited, if the user allows it.
+    """Send a tool call that edits a file, if the user allows it.
 
-    It asks every time, also after "always allow": the question is what this scene is for.
+    It requests the permission every time, also after "always allow": tests need the request.
     """
-    path = _notes(turn)
+    path = _notes_path(turn)
     diff = {"type": "diff", "path": path, "oldText": "the milk\n", "newText": "the oat milk\n"}
     call = _call(turn, "edit", f"Edit {path}", locations=[{"path": path}], content=[diff])
     if turn.ask_permission(call, _PERMISSIONS) in ("allow-once", "allow-always"):
-        turn.tell(call_update(call["toolCallId"], status="in_progress"))
-        turn.tell(call_update(call["toolCallId"], status="completed"))
+        turn.send_update(call_update(call["toolCallId"], status="in_progress"))
+        turn.send_update(call_update(call["toolCallId"], status="completed"))
     else:
-        turn.tell(call_update(call["toolCallId"], status="failed"))
+        turn.send_update(call_update(call["toolCallId"], status="failed"))
 
 
 def run(turn: Turn) -> None:
-    """Tell of a command being run."""
+    """Send a tool call that runs a command."""
     call = _call(turn, "execute", "echo hello", rawInput={"command": "echo hello"})
-    turn.tell(call_update(call["toolCallId"], status="in_progress"))
+    turn.send_update(call_update(call["toolCallId"], status="in_progress"))
     terminal = {
         "type": "terminal",
         "terminalId": f"{call['toolCallId']}/terminal",
@@ -94,39 +94,41 @@ def run(turn: Turn) -> None:
         "output": "hello\n",
         "exitCode": 0,
     }
-    turn.tell(call_update(call["toolCallId"], status="completed", content=[terminal]))
+    turn.send_update(call_update(call["toolCallId"], status="completed", content=[terminal]))
 
 
 def title(turn: Turn) -> None:
-    """Name the session after the prompt."""
-    name = " ".join(turn.words.split()[:_TITLE_WORDS])
-    turn.tell({"sessionUpdate": "session_info_update", "title": name})
+    """Set the title of the session from the prompt."""
+    name = " ".join(turn.prompt_text.split()[:_TITLE_WORDS])
+    turn.send_update({"sessionUpdate": "session_info_update", "title": name})
     turn.conversation.title = name
 
 
 def usage(turn: Turn) -> None:
-    """Tell how full the context is."""
-    used = _TOKENS_A_PROMPT * (len(turn.earlier) + 1)
+    """Send the fill level of the context."""
+    used = _TOKENS_PER_PROMPT * (len(turn.earlier_prompts) + 1)
     cost = {"amount": 0.0, "currency": "USD"}
-    turn.tell({"sessionUpdate": "usage_update", "used": used, "size": _CONTEXT_SIZE, "cost": cost})
+    turn.send_update(
+        {"sessionUpdate": "usage_update", "used": used, "size": _CONTEXT_SIZE, "cost": cost}
+    )
 
 
 def count(turn: Turn) -> None:
-    """Count."""
-    # Nine digits are enough to be above the limit, and never too many for `int`.
-    for number in re.findall(r"\bcount to ([0-9]{1,9})", turn.words, re.IGNORECASE):
+    """Send the numbers up to the one in the prompt."""
+    # Nine digits are enough to exceed the limit, and not too many for `int`.
+    for number in re.findall(r"\bcount to ([0-9]{1,9})", turn.prompt_text, re.IGNORECASE):
         turn.count(min(int(number), MAX_COUNT))
 
 
 def slow(turn: Turn) -> None:
-    """Do nothing until cancelled."""
-    turn.say("I am waiting until you cancel.")
+    """Wait until the turn is cancelled."""
+    turn.send_message("I am waiting until you cancel.")
     turn.wait_for_cancel()
 
 
 def crash(turn: Turn) -> None:
-    """Take the whole process down, in the middle of a message."""
-    turn.say("I am about to")
+    """End the whole process in the middle of a message."""
+    turn.send_message("I am about to")
     sys.stderr.write("rekindle example-agent: crashed, as the prompt asked\n")
     sys.stderr.flush()
     os._exit(CRASH_STATUS)
@@ -134,37 +136,41 @@ def crash(turn: Turn) -> None:
 
 def error(turn: Turn) -> None:
     """Fail the prompt."""
-    turn.go_on()
+    turn.check_cancelled()
     raise RpcError(INTERNAL_ERROR, "failed, as the prompt asked")
 
 
 def recall_first(turn: Turn) -> None:
-    """Say what the user said first."""
-    remembered = _remembered(turn)
-    turn.say(f"You said first: {remembered[0]}" if remembered else _NOTHING)
+    """Send the first prompt of the conversation."""
+    remembered = _known_prompts(turn)
+    turn.send_message(f"You said first: {remembered[0]}" if remembered else _NOTHING)
 
 
 def recall_last(turn: Turn) -> None:
-    """Say what the user said before this."""
-    remembered = _remembered(turn)
-    turn.say(f"You said last: {remembered[-1]}" if remembered else _NOTHING)
+    """Send the previous prompt."""
+    remembered = _known_prompts(turn)
+    turn.send_message(f"You said last: {remembered[-1]}" if remembered else _NOTHING)
 
 
 def recall_number(turn: Turn) -> None:
-    """Say how many prompts there were before this one."""
-    number = len(_remembered(turn))
-    turn.say(f"You sent {_many(number, 'prompt')} before this one." if number else _NOTHING)
+    """Send the number of earlier prompts."""
+    number = len(_known_prompts(turn))
+    turn.send_message(
+        f"You sent {_count(number, 'prompt')} before this one." if number else _NOTHING
+    )
 
 
 def chat(turn: Turn) -> None:
-    """Say something friendly."""
-    end = "" if turn.words.endswith((".", "!", "?")) else "."
-    number = len(_remembered(turn)) + 1
-    turn.say(f"You said: {turn.words}{end} That makes {_many(number, 'message')} so far.")
+    """Repeat the prompt, with the number of messages so far."""
+    end = "" if turn.prompt_text.endswith((".", "!", "?")) else "."
+    number = len(_known_prompts(turn)) + 1
+    turn.send_message(
+        f"You said: {turn.prompt_text}{end} That makes {_count(number, 'message')} so far."
+    )
 
 
-# Whole words that call for a scene, in the order in which the scenes of a turn are played.
-SCENES: tuple[tuple[str, Callable[[Turn], None]], ...] = (
+# The phrases that select actions, in the order in which the actions run.
+ACTIONS: tuple[tuple[str, Callable[[Turn], None]], ...] = (
     ("think", think),
     ("plan", plan),
     ("read", read),
@@ -182,12 +188,12 @@ SCENES: tuple[tuple[str, Callable[[Turn], None]], ...] = (
 )
 
 
-def _notes(turn: Turn) -> str:
+def _notes_path(turn: Turn) -> str:
     return str(PurePath(turn.conversation.cwd) / "notes.txt")
 
 
 def _call(turn: Turn, kind: str, name: str, **details: object) -> Json:
-    """Tell of a new tool call, and return it."""
+    """Send a new tool call, and return it."""
     call: Json = {
         "sessionUpdate": "tool_call",
         "toolCallId": turn.conversation.new_id("call"),
@@ -196,22 +202,21 @@ def _call(turn: Turn, kind: str, name: str, **details: object) -> Json:
         "status": "pending",
         **details,
     }
-    turn.tell(call)
+    turn.send_update(call)
     return call
 
 
-def _remembered(turn: Turn) -> list[str]:
-    """Return what the user said before this prompt, as far as a model would know.
+def _known_prompts(turn: Turn) -> list[str]:
+    """Return the earlier prompts that a model would know.
 
-    That is what the session's first prompt was handed of an earlier conversation, and the words
-    of every prompt since.
+    These are the prompts in a handover before the first prompt, and all prompts since.
     """
-    first = [*turn.earlier, turn.blocks][0]
-    return [*_handed_over(first), *(words(blocks) for blocks in turn.earlier)]
+    first = [*turn.earlier_prompts, turn.blocks][0]
+    return [*_prompts_in_handover(first), *(prompt_text(blocks) for blocks in turn.earlier_prompts)]
 
 
-def _handed_over(blocks: list[Json]) -> list[str]:
-    """Return the user's lines of a transcript that stands before the user's words."""
+def _prompts_in_handover(blocks: list[Json]) -> list[str]:
+    """Return the user's lines of a transcript in the blocks before the prompt text."""
     texts = [index for index, block in enumerate(blocks) if block["type"] == "text"]
     context = "\n".join(_text(block) for block in blocks[: texts[-1] if texts else None])
     lines = context.split("\n")
@@ -228,5 +233,5 @@ def _text(block: Json) -> str:
             return ""
 
 
-def _many(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

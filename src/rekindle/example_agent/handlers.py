@@ -1,22 +1,21 @@
-"""What the agent does alike in every version of the protocol."""
+"""The request handlers that both protocol versions share."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from rekindle import __version__
-from rekindle.example_agent import scenes
+from rekindle.example_agent import actions
 from rekindle.example_agent.conversation import Conversation
 from rekindle.example_agent.options import Options
 from rekindle.example_agent.params import read_list_filter, read_session_id
 from rekindle.example_agent.rpc import Json, Request
-from rekindle.example_agent.sessions import Sessions
-from rekindle.example_agent.turn import CancelledError, Turn
+from rekindle.example_agent.session import CancelledError, SessionRegistry, Turn
 
 INFO: Json = {"name": "example-agent", "title": "Example Agent", "version": __version__}
 
 
 class Mode(NamedTuple):
-    """A way of working that the user can choose."""
+    """A session mode."""
 
     mode_id: str
     name: str
@@ -41,56 +40,56 @@ COMMANDS = (
 )
 
 
-class Form:
-    """The agent in one version of the protocol: which method does what."""
+class Handlers:
+    """The handlers of one version of the protocol, by method."""
 
-    def __init__(self, sessions: Sessions, options: Options) -> None:
+    def __init__(self, sessions: SessionRegistry, options: Options) -> None:
         self.sessions = sessions
         self.options = options
         self.methods: dict[str, Callable[[Request], None]] = {}
 
     def accepts_id(self, value: object) -> bool:
-        """Whether a request may have this id."""
+        """Return whether a request may have this id."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return value is None or isinstance(value, str) or is_number
 
-    def listed(self, request: Request) -> list[Json]:
-        """Return the sessions asked for, all on one page, the last used first."""
+    def list_sessions(self, request: Request) -> list[Json]:
+        """Return the requested sessions on one page, the last used first."""
         cwd = read_list_filter(request.params)
-        return [_info(kept) for kept in self.sessions.newest_first(cwd)]
+        return [_describe(conversation) for conversation in self.sessions.newest_first(cwd)]
 
     def delete(self, request: Request) -> None:
-        """Forget a session."""
-        self.sessions.forget(read_session_id(request.params))
-        request.answer({})
+        """Delete a session."""
+        self.sessions.delete(read_session_id(request.params))
+        request.respond({})
 
     def change_mode(self, conversation: Conversation, mode: str) -> None:
-        """Change the mode, and remember that."""
+        """Change the mode, and save it."""
         conversation.mode = mode
         self.sessions.save(conversation)
 
     def play(self, turn: Turn) -> str:
-        """Do what the prompt asks for, and return why the turn stopped."""
-        self._keep(turn.conversation)
+        """Run the actions of the prompt, and return the stop reason."""
+        self._save(turn.conversation)
         try:
-            scenes.play(turn)
+            actions.play(turn)
         except CancelledError:
             turn.cancel_open_calls()
             return "cancelled"
         else:
             return "end_turn"
         finally:
-            self._keep(turn.conversation)
+            self._save(turn.conversation)
 
-    def _keep(self, conversation: Conversation) -> None:
+    def _save(self, conversation: Conversation) -> None:
         conversation.touch()
         self.sessions.save(conversation)
 
 
-def _info(kept: Conversation) -> Json:
+def _describe(conversation: Conversation) -> Json:
     return {
-        "sessionId": kept.session_id,
-        "cwd": kept.cwd,
-        "title": kept.title,
-        "updatedAt": kept.updated_at,
+        "sessionId": conversation.session_id,
+        "cwd": conversation.cwd,
+        "title": conversation.title,
+        "updatedAt": conversation.updated_at,
     }
