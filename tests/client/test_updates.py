@@ -1,4 +1,4 @@
-"""Whatever an agent tells, the client takes it, and events add up to what the transcript has."""
+"""Arbitrary updates raise no exception, and events add up to the transcript."""
 
 import asyncio
 from typing import Any
@@ -56,8 +56,8 @@ updates = st.builds(
 )
 
 
-def opened(protocol: int) -> tuple[SessionDispatcher, ClientSession]:
-    """Return a session of an agent that says nothing by itself."""
+def open_session(protocol: int) -> tuple[SessionDispatcher, ClientSession]:
+    """Return a session without an agent process."""
     sessions = SessionDispatcher()
     offered = frozenset({"close"})
     agent = Handshake(
@@ -78,10 +78,15 @@ def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 2), st.lists(updates, max_size=12), anything)
-def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) -> None:
-    async def go_through() -> None:
-        sessions, session = opened(protocol)
-        before, during = told[: len(told) // 2], told[len(told) // 2 :]
+def test_arbitrary_updates_raise_nothing(
+    protocol: int, received: list[Any], options: object
+) -> None:
+    async def receive_all() -> None:
+        sessions, session = open_session(protocol)
+        before, during = (
+            received[: len(received) // 2],
+            received[len(received) // 2 :],
+        )
         for fields in before:
             sessions.rpc.receive(update(fields))
         session.prompt("Hello")
@@ -92,38 +97,40 @@ def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) 
         _ = (session.history, session.options, session.mode, session.modes, session.commands)
         _ = (session.title, session.usage)
 
-    asyncio.run(go_through())
+    asyncio.run(receive_all())
 
 
-pieces = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
+chunks = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
 
 
 @settings(max_examples=50, deadline=None)
-@given(pieces, st.integers(1, 7))
-def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_once: int) -> None:
-    async def go_through() -> None:
-        sessions, session = opened(1)
+@given(chunks, st.integers(1, 7))
+def test_chunk_events_add_up_to_the_messages(
+    sent: list[tuple[str | None, str]], batch_size: int
+) -> None:
+    async def receive_all() -> None:
+        sessions, session = open_session(1)
         turn = session.prompt("Hello")
-        heard: list[MessageChunk] = []
-        for start in range(0, len(said), at_once):
+        events: list[MessageChunk] = []
+        for start in range(0, len(sent), batch_size):
             lines = [
                 update(
                     {
                         "sessionUpdate": "agent_message_chunk",
-                        "content": {"type": "text", "text": words},
+                        "content": {"type": "text", "text": text},
                         **({} if name is None else {"messageId": name}),
                     }
                 )
-                for name, words in said[start : start + at_once]
+                for name, text in sent[start : start + batch_size]
             ]
             sessions.rpc.receive(b"\n".join(lines))
-            while turn._stream.events.unread:  # noqa: SLF001 - as much as is there
-                heard.append(await anext(aiter(turn)))
+            while turn._stream.events.unread:  # noqa: SLF001 - all unread events
+                events.append(await anext(aiter(turn)))
         sessions.rpc.receive(response(Raw(b"1"), {"stopReason": "end_turn"}))
-        heard += [it async for it in turn if not isinstance(it, TurnEnded)]
+        events += [it async for it in turn if not isinstance(it, TurnEnded)]
         for name in (None, "m", "n"):
-            whole = "".join(words for its, words in said if its == name)
-            assert "".join(it.text for it in heard if it.message_id == name) == whole
+            whole = "".join(text for message_id, text in sent if message_id == name)
+            assert "".join(it.text for it in events if it.message_id == name) == whole
         assert encode(turn.text)
 
-    asyncio.run(go_through())
+    asyncio.run(receive_all())

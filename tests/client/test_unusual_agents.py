@@ -1,4 +1,4 @@
-"""What agents do that no client expects, and what clients ask that agents do not offer."""
+"""Agents with unusual behaviour, and calls that an agent does not support."""
 
 import asyncio
 import json
@@ -30,25 +30,25 @@ from schema import Judge
 from stdio_client import EXAMPLE_AGENT
 
 AGENTS = Path(__file__).parents[1] / "agents"
-ODD = [sys.executable, AGENTS / "agent_misbehaves_on_request.py"]
-QUIRKY = [sys.executable, AGENTS / "agent_imitations.py"]
+MISBEHAVING_AGENT = [sys.executable, AGENTS / "agent_misbehaves_on_request.py"]
+IMITATIONS = [sys.executable, AGENTS / "agent_imitations.py"]
 STDIO = {"type": "stdio", "name": "s", "command": "true"}
 HTTP = {"type": "http", "name": "h", "url": "http://localhost"}
 IMAGE = {"type": "image", "mimeType": "image/png", "data": ""}
 
 
-def said_in(heard: Path) -> list[tuple[Side, Any]]:
-    """Return what was said through a tap."""
-    lines = heard.read_text(encoding="utf-8").splitlines()
+def messages_in(trace: Path) -> list[tuple[Side, Any]]:
+    """Return the messages that a tap has written."""
+    lines = trace.read_text(encoding="utf-8").splitlines()
     return [(Side(side), message) for side, message in map(json.loads, lines)]
 
 
-# -- what is not offered ----------------------------------------------------------------
+# -- missing capabilities ---------------------------------------------------------------
 
 
-async def test_what_is_not_offered_is_not_asked(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    command = [sys.executable, AGENTS / "message_tap.py", heard, *EXAMPLE_AGENT, "--offer", "none"]
+async def test_calls_without_the_capability_are_not_sent(tmp_path: Path) -> None:
+    trace = tmp_path / "heard"
+    command = [sys.executable, AGENTS / "message_tap.py", trace, *EXAMPLE_AGENT, "--offer", "none"]
     async with connect(command, behind_rekindle=False) as agent:
         assert not any(map(agent.offers, ("list", "load", "resume", "fork", "close", "delete")))
         assert agent.offers("embeddedContext")
@@ -77,18 +77,18 @@ async def test_what_is_not_offered_is_not_asked(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="the prompt is empty"):
             session.prompt([])
         assert await session.ask("Hello")
-    methods = [message.get("method") for side, message in said_in(heard) if side is Side.CLIENT]
+    methods = [message.get("method") for side, message in messages_in(trace) if side is Side.CLIENT]
     assert methods == ["initialize", "session/new", "session/prompt"]
 
 
 @pytest.mark.parametrize("cwd", ["", "/home/\0p", "/home/\ud800", "~nobody-at-all/x"])
-async def test_a_folder_that_there_cannot_be_is_not_sent(cwd: str) -> None:
+async def test_invalid_folder_raises_usage_error(cwd: str) -> None:
     async with connect(EXAMPLE_AGENT, behind_rekindle=False) as agent:
         with pytest.raises(UsageError, match=r"no folder|leads nowhere"):
             await agent.new(cwd)
 
 
-async def test_a_folder_is_made_absolute_as_it_is_spelled(tmp_path: Path) -> None:
+async def test_folder_is_made_absolute(tmp_path: Path) -> None:
     async with connect(EXAMPLE_AGENT, store=tmp_path / "s.db") as agent:
         for cwd, path in ((".", Path.cwd()), ("~/x", Path.home() / "x"), (tmp_path, tmp_path)):
             session = await agent.new(cwd)
@@ -96,21 +96,21 @@ async def test_a_folder_is_made_absolute_as_it_is_spelled(tmp_path: Path) -> Non
             assert session.id in [it.id async for it in agent.sessions(path)]
 
 
-async def test_required_parameters_cannot_be_forgotten() -> None:
+async def test_new_requires_a_folder() -> None:
     async with connect(EXAMPLE_AGENT, behind_rekindle=False) as agent:
         with pytest.raises(TypeError, match="cwd"):
             await agent.new()  # type: ignore[call-arg]
 
 
-# -- what is sent -----------------------------------------------------------------------
+# -- sent messages ----------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("sdk")
 @pytest.mark.parametrize("version", [1, 2])
-async def test_the_schemas_have_nothing_against_what_is_sent(tmp_path: Path, version: int) -> None:
-    heard = tmp_path / "heard"
+async def test_messages_conform_to_the_schemas(tmp_path: Path, version: int) -> None:
+    trace = tmp_path / "heard"
     example = [*EXAMPLE_AGENT, "--protocol", str(version), "--offer", "all"]
-    command = [sys.executable, AGENTS / "message_tap.py", heard, *example]
+    command = [sys.executable, AGENTS / "message_tap.py", trace, *example]
     async with connect(
         command, behind_rekindle=False, protocol=version, on_permission=PermissionRequest.allow
     ) as agent:
@@ -129,18 +129,18 @@ async def test_the_schemas_have_nothing_against_what_is_sent(tmp_path: Path, ver
         _ = [it async for it in agent.sessions(session.cwd)]
         await agent.delete(fork.id)
     judge = Judge()
-    said = said_in(heard)
-    wrong = [(judge.complaints(side, message), message) for side, message in said]
+    messages = messages_in(trace)
+    wrong = [(judge.complaints(side, message), message) for side, message in messages]
     assert [it for it in wrong if it[0]] == []
-    assert [side for side, _ in said].count(Side.CLIENT) > 10
+    assert [side for side, _ in messages].count(Side.CLIENT) > 10
 
 
-# -- what agents do ---------------------------------------------------------------------
+# -- behaviour of agents ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_odd_things_do_no_harm(version: int) -> None:
-    command = [*ODD, str(version)]
+async def test_unusual_messages_do_not_break_the_session(version: int) -> None:
+    command = [*MISBEHAVING_AGENT, str(version)]
     async with connect(command, behind_rekindle=False, protocol=version) as agent:
         session = await agent.new(".")
         event, ended = [event async for event in session.prompt("made_up")]
@@ -154,8 +154,8 @@ async def test_odd_things_do_no_harm(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_options_are_set_as_each_version_has_it(version: int) -> None:
-    command = [*ODD, str(version)]
+async def test_options_are_set_in_the_form_of_each_version(version: int) -> None:
+    command = [*MISBEHAVING_AGENT, str(version)]
     async with connect(command, behind_rekindle=False, protocol=version) as agent:
         session = await agent.new(".")
         flag, model = session.options
@@ -174,8 +174,8 @@ async def test_options_are_set_as_each_version_has_it(version: int) -> None:
             await session.set_mode("ask")
 
 
-async def test_a_prompt_that_is_refused_as_cancelled_was_cancelled() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+async def test_prompt_refused_with_request_cancelled_ends_as_cancelled() -> None:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         turn = session.prompt("give_up")
         events = []
@@ -187,64 +187,64 @@ async def test_a_prompt_that_is_refused_as_cancelled_was_cancelled() -> None:
         assert turn.stop_reason == "cancelled"
 
 
-async def test_a_session_that_the_agent_does_not_know_is_as_good_as_closed() -> None:
-    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+async def test_close_succeeds_if_the_agent_does_not_know_the_session() -> None:
+    async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
         session = await agent.new(".")
         await session.close()
         assert not session.is_open
 
 
-async def test_a_load_that_fails_leaves_an_open_session_as_it_was() -> None:
+async def test_failed_load_keeps_the_open_session() -> None:
     command = [*EXAMPLE_AGENT, "--offer", "all"]
     async with connect(command, behind_rekindle=False) as agent:
         session = await agent.new(".")
         await session.ask("Hello")
         with pytest.raises(AgentRefused, match="must be"):
-            await agent._open("session/load", session.id, {"cwd": "nonsense"})  # noqa: SLF001 - made to fail
+            await agent._open("session/load", session.id, {"cwd": "nonsense"})  # noqa: SLF001 - the only way to fail
         assert session.is_open
         assert "2 messages so far" in await session.ask("Go on")
 
 
-async def test_characters_that_were_cut_in_two_are_whole_again() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+async def test_split_surrogate_pairs_are_joined() -> None:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         turn = session.prompt("emoji")
-        pieces = [it.text async for it in turn if isinstance(it, MessageChunk)]
-        assert "".join(pieces) == turn.text == "a😀b😀"
-        assert "".join(pieces).encode()
+        chunks = [it.text async for it in turn if isinstance(it, MessageChunk)]
+        assert "".join(chunks) == turn.text == "a😀b😀"
+        assert "".join(chunks).encode()
 
 
-async def test_a_message_may_be_very_long() -> None:
+async def test_messages_may_be_very_long() -> None:
     size = 30_000_000
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         event, _ = [event async for event in session.prompt(f"big {size}")]
         assert isinstance(event, MessageChunk)
         assert event.text == "x" * size
     async with connect(EXAMPLE_AGENT, behind_rekindle=False) as agent:
-        words = "y" * (size // 10)
+        text = "y" * (size // 10)
         session = await agent.new(".")
-        assert f"You said: {words}." in await session.ask(words)
+        assert f"You said: {text}." in await session.ask(text)
 
 
-async def test_a_message_that_is_told_anew_replaces_what_was_said() -> None:
-    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+async def test_whole_message_replaces_its_chunks() -> None:
+    async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
         session = await agent.new(".")
         turn = session.prompt("rewrite")
-        # Pieces may be joined, but never with what takes them back.
+        # Chunks may be joined, but not with one that replaces them.
         events = [(it.text, it.replaces) async for it in turn if isinstance(it, MessageChunk)]
         assert events[-1] == ("Good morning", True)
         assert "".join(text for text, anew in events if not anew) == "Hello world"
         assert turn.text == "Good morning"
 
 
-async def test_a_state_that_crosses_with_the_prompt_does_not_end_the_turn() -> None:
-    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+async def test_state_that_crosses_with_the_prompt_does_not_end_the_turn() -> None:
+    async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
         session = await agent.new(".")
         assert await session.ask("crossing") == "on time"
 
 
-async def test_an_agent_is_met_in_the_version_that_it_speaks() -> None:
+async def test_connect_uses_the_version_of_the_agent() -> None:
     for version, asked in ((1, 2), (2, 1)):
         only = ["--only-v2"] if version > 1 else []
         command = [*EXAMPLE_AGENT, "--protocol", str(version), *only]
@@ -256,24 +256,24 @@ async def test_an_agent_is_met_in_the_version_that_it_speaks() -> None:
 @pytest.mark.parametrize(
     "name", ["agentao", "bare-sdk", "banner", "early-updates", "echo", "fast-agent"]
 )
-async def test_real_manners_do_no_harm(name: str, tmp_path: Path) -> None:
-    """Protocol 2 is asked for, which none of them speaks, though one says so."""
-    command = [*QUIRKY, name, tmp_path]
+async def test_behaviour_of_real_agents_is_supported(name: str, tmp_path: Path) -> None:
+    """Ask for version 2, which none of them supports, though one claims it."""
+    command = [*IMITATIONS, name, tmp_path]
     async with connect(command, behind_rekindle=False, protocol=2) as agent:
         assert agent.protocol == 1
         session = await agent.new(".")
         assert await session.ask("Hello") == "Heard: Hello"
-        said = [(Role.USER, "Hello"), (Role.AGENT, "Heard: Hello")]
-        assert words_of(session) == said
+        expected = [(Role.USER, "Hello"), (Role.AGENT, "Heard: Hello")]
+        assert messages_of(session) == expected
         if agent.offers("load"):
-            assert words_of(await agent.load(session.id, session.cwd)) == said
+            assert messages_of(await agent.load(session.id, session.cwd)) == expected
 
 
-def words_of(session: ClientSession) -> list[tuple[Role, str]]:
+def messages_of(session: ClientSession) -> list[tuple[Role, str]]:
     return [(it.role, it.text) for it in session.history if isinstance(it, Message)]
 
 
-async def test_an_agent_that_refuses_to_be_greeted_says_why() -> None:
+async def test_refused_initialize_raises_the_reason() -> None:
     code = (
         "import sys, json\nfor line in sys.stdin:"
         "\n error = {'code': -32603, 'message': 'no licence ' + str(json.loads(line)['id'])}"
@@ -285,20 +285,20 @@ async def test_an_agent_that_refuses_to_be_greeted_says_why() -> None:
             pass
 
 
-async def test_more_folders_and_servers_go_to_agents_that_take_them(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    command = [sys.executable, AGENTS / "message_tap.py", heard, *QUIRKY, "claude", tmp_path]
+async def test_directories_and_servers_are_sent(tmp_path: Path) -> None:
+    trace = tmp_path / "heard"
+    command = [sys.executable, AGENTS / "message_tap.py", trace, *IMITATIONS, "claude", tmp_path]
     async with connect(command, behind_rekindle=False) as agent:
         assert agent.capabilities["session"]["additionalDirectories"] == {}
         await agent.new(tmp_path, directories=["."], mcp_servers=[STDIO])
-    (new,) = [it["params"] for _, it in said_in(heard) if it.get("method") == "session/new"]
+    (new,) = [it["params"] for _, it in messages_in(trace) if it.get("method") == "session/new"]
     server = {"name": "s", "command": "true", "args": [], "env": []}
     assert new["mcpServers"] == [server]
     assert new["additionalDirectories"] == [str(Path.cwd())]
 
 
-async def test_logging_in(tmp_path: Path) -> None:
-    async with connect([*QUIRKY, "auth", tmp_path], behind_rekindle=False) as agent:
+async def test_login(tmp_path: Path) -> None:
+    async with connect([*IMITATIONS, "auth", tmp_path], behind_rekindle=False) as agent:
         with pytest.raises(AuthRequired, match="Authentication required"):
             await agent.new(".")
         (method,) = agent.auth_methods
@@ -309,7 +309,7 @@ async def test_logging_in(tmp_path: Path) -> None:
             await agent.logout()
 
 
-async def test_a_list_goes_on_over_all_pages_and_not_for_ever(tmp_path: Path) -> None:
+async def test_list_reads_all_pages_and_stops_at_a_repeated_cursor(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         ids = [f"s{number}" for number in range(120)]
@@ -317,11 +317,11 @@ async def test_a_list_goes_on_over_all_pages_and_not_for_ever(tmp_path: Path) ->
             store.write([Opened(session_id=session_id, at_us=at, cwd="/p")])
     async with connect(EXAMPLE_AGENT, store=path) as agent:
         assert [it.id async for it in agent.sessions("/p")] == ids[::-1]
-    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+    async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
         assert [it.id async for it in agent.sessions()] == ["odd", "odd"]
 
 
-async def test_an_answer_without_what_was_asked_for_is_named() -> None:
+async def test_response_without_session_id_raises_bad_answer() -> None:
     code = (
         "import sys, json\nfor line in sys.stdin:"
         "\n print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'result': None}))"
@@ -333,20 +333,20 @@ async def test_an_answer_without_what_was_asked_for_is_named() -> None:
             await agent.new(".")
 
 
-async def test_a_prompt_that_is_taken_into_work_that_goes_on_ends_with_it() -> None:
-    async with connect([*ODD, "2"], behind_rekindle=False, protocol=2) as agent:
+async def test_prompt_handled_within_running_work_ends_with_it() -> None:
+    async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
         session = await agent.new(".")
         await session.ask("already_at_work")
         await session.ask("taken_in")
         assert session.transcript.turns[-1].ended_us
 
 
-async def test_an_answer_may_have_both_names() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+async def test_response_may_have_result_and_null_error() -> None:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         assert await (await agent.new(".")).prompt("both_names") == "end_turn"
 
 
-async def test_a_session_that_comes_too_late_is_closed(tmp_path: Path) -> None:
+async def test_session_created_after_cancellation_is_closed(tmp_path: Path) -> None:
     async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as agent:
         making = asyncio.create_task(agent.new("."))
         await asyncio.sleep(0)
@@ -356,12 +356,12 @@ async def test_a_session_that_comes_too_late_is_closed(tmp_path: Path) -> None:
         while not (found := [it async for it in agent.sessions(".")]):
             pass
         (info,) = found
-        # Another connection can only have it if this one has let go of it.
+        # Another connection can open it only if this one has closed it.
         async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as other:
             assert await other.resume(info.id, ".")
 
 
-async def test_a_session_is_opened_once_at_a_time(tmp_path: Path) -> None:
+async def test_second_load_of_the_same_session_is_busy(tmp_path: Path) -> None:
     async with connect([*EXAMPLE_AGENT], store=tmp_path / "s.db") as agent:
         session = await agent.new(".")
         await session.ask("Hello")
@@ -372,12 +372,12 @@ async def test_a_session_is_opened_once_at_a_time(tmp_path: Path) -> None:
         assert "is being opened already" in str(second)
         assert isinstance(first, ClientSession)
         assert first.is_open
-        assert len(words_of(first)) == len(words_of(session))
+        assert len(messages_of(first)) == len(messages_of(session))
 
 
 @pytest.mark.parametrize("prompt", [{"type": "text", "text": "x"}, b"x", [5], [], [b"x"]])
-async def test_what_is_no_prompt_is_not_sent(prompt: Any) -> None:  # noqa: ANN401 - what a user may get wrong
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+async def test_invalid_prompt_raises_usage_error(prompt: Any) -> None:  # noqa: ANN401 - invalid on purpose
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
         with pytest.raises(UsageError):
             session.prompt(prompt)
@@ -385,14 +385,16 @@ async def test_what_is_no_prompt_is_not_sent(prompt: Any) -> None:  # noqa: ANN4
 
 
 @pytest.mark.parametrize(("version", "kind"), [(1, "http"), (1, "sse"), (2, "stdio"), (2, "http")])
-async def test_servers_of_a_kind_that_is_not_offered_are_not_sent(version: int, kind: str) -> None:
+async def test_servers_without_the_capability_are_not_sent(version: int, kind: str) -> None:
     server = {"type": kind, "name": "x", "command": "x", "url": "x"}
-    async with connect([*ODD, str(version)], behind_rekindle=False, protocol=version) as agent:
+    async with connect(
+        [*MISBEHAVING_AGENT, str(version)], behind_rekindle=False, protocol=version
+    ) as agent:
         with pytest.raises(NotOffered, match=f"MCP servers by {kind}"):
             await agent.new(".", mcp_servers=[server])
 
 
-async def test_a_folder_is_spelled_as_editors_spell_it(
+async def test_relative_folder_is_normalized(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "below").mkdir()
@@ -402,11 +404,11 @@ async def test_a_folder_is_spelled_as_editors_spell_it(
         assert session.cwd == str(tmp_path)
 
 
-async def test_that_nothing_is_recorded_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[str] = []
-    async with connect([*EXAMPLE_AGENT], store="/dev/null/s.db", on_notice=told.append) as agent:
+async def test_notices_of_rekindle_are_reported_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+    notices: list[str] = []
+    async with connect([*EXAMPLE_AGENT], store="/dev/null/s.db", on_notice=notices.append) as agent:
         await (await agent.new(".")).ask("Hello")
-    assert any("/dev/null/s.db" in words for words in told)
+    assert any("/dev/null/s.db" in text for text in notices)
     assert caplog.records == []
     async with connect([*EXAMPLE_AGENT], store="/dev/null/s.db") as agent:
         await (await agent.new(".")).ask("Hello")

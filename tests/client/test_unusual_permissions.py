@@ -1,4 +1,4 @@
-"""Questions that are asked in odd ways, or come when nobody is there to answer them."""
+"""Unusual permission requests, and requests without a reader."""
 
 import asyncio
 import sys
@@ -15,45 +15,54 @@ from rekindle.client import (
     connect,
 )
 
-ODD = (sys.executable, Path(__file__).parents[1] / "agents" / "agent_misbehaves_on_request.py")
+MISBEHAVING_AGENT = (
+    sys.executable,
+    Path(__file__).parents[1] / "agents" / "agent_misbehaves_on_request.py",
+)
 
 
-async def test_choices_that_are_not_there_are_not_made() -> None:
+async def test_choose_raises_for_an_unknown_choice() -> None:
     raised: list[str] = []
 
-    def try_all(question: PermissionRequest) -> None:
+    def choose_unknown(request: PermissionRequest) -> None:
         try:
-            question.choose("nonsense")
+            request.choose("nonsense")
         except UsageError as error:
             raised.append(str(error))
-        question.reject()
+        request.reject()
 
-    async with connect([*ODD, "1"], behind_rekindle=False, on_permission=try_all) as agent:
+    async with connect(
+        [*MISBEHAVING_AGENT, "1"], behind_rekindle=False, on_permission=choose_unknown
+    ) as agent:
         session = await agent.new(".")
         assert '"the-reject_always"' in await session.ask("only_always")
         assert "there are the-allow_always, the-reject_always" in raised[0]
-    async with connect([*ODD, "1"], behind_rekindle=False) as agent:
+    async with connect([*MISBEHAVING_AGENT, "1"], behind_rekindle=False) as agent:
         session = await agent.new(".")
-        said = [it.text async for it in session.prompt("no_reject") if isinstance(it, MessageChunk)]
-        assert said == ['{"outcome": "cancelled"}']
+        texts = [
+            it.text async for it in session.prompt("no_reject") if isinstance(it, MessageChunk)
+        ]
+        assert texts == ['{"outcome": "cancelled"}']
 
 
-async def test_who_allows_everything_allows_what_can_only_be_allowed_for_ever() -> None:
+async def test_allow_falls_back_to_always_and_then_to_reject() -> None:
     async with connect(
-        [*ODD, "1"], behind_rekindle=False, on_permission=PermissionRequest.allow
+        [*MISBEHAVING_AGENT, "1"], behind_rekindle=False, on_permission=PermissionRequest.allow
     ) as agent:
         session = await agent.new(".")
         assert '"the-allow_always"' in await session.ask("only_always")
         assert '"the-reject_once"' in await session.ask("no_allow")
 
 
-async def test_choices_without_a_fit_id_are_none() -> None:
+async def test_choices_without_a_valid_id_are_left_out() -> None:
     seen: list[list[str]] = []
 
-    def look(question: PermissionRequest) -> None:
-        seen.append([choice.id for choice in question.choices])
+    def note_choices(request: PermissionRequest) -> None:
+        seen.append([choice.id for choice in request.choices])
 
-    async with connect([*ODD, "1"], behind_rekindle=False, on_permission=look) as agent:
+    async with connect(
+        [*MISBEHAVING_AGENT, "1"], behind_rekindle=False, on_permission=note_choices
+    ) as agent:
         session = await agent.new(".")
         assert await session.ask("odd_choices") == '{"outcome": "cancelled"}'
     assert seen == [["fit"]]
@@ -61,11 +70,14 @@ async def test_choices_without_a_fit_id_are_none() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("on_permission", [None, PermissionRequest.allow])
-async def test_a_question_that_crosses_with_a_cancellation_is_not_allowed(
+async def test_request_that_crosses_with_cancel_is_answered_as_cancelled(
     version: int, on_permission: OnPermission | None
 ) -> None:
     async with connect(
-        [*ODD, str(version)], behind_rekindle=False, protocol=version, on_permission=on_permission
+        [*MISBEHAVING_AGENT, str(version)],
+        behind_rekindle=False,
+        protocol=version,
+        on_permission=on_permission,
     ) as agent:
         session = await agent.new(".")
         turn = session.prompt("ask_when_cancelled")
@@ -75,8 +87,10 @@ async def test_a_question_that_crosses_with_a_cancellation_is_not_allowed(
         assert turn.text.endswith('{"outcome": "cancelled"}')
 
 
-async def test_whoever_leaves_the_loop_and_waits_is_not_asked_any_more() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False, on_permission=None) as agent:
+async def test_await_after_leaving_the_loop_rejects_requests() -> None:
+    async with connect(
+        [*MISBEHAVING_AGENT, "1"], behind_rekindle=False, on_permission=None
+    ) as agent:
         session = await agent.new(".")
         turn = session.prompt("only_always")
         async for _ in turn:
@@ -85,15 +99,19 @@ async def test_whoever_leaves_the_loop_and_waits_is_not_asked_any_more() -> None
         assert '"the-reject_always"' in turn.text
 
 
-async def test_whoever_takes_only_updates_is_not_asked() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False, on_permission=None) as agent:
+async def test_requests_are_rejected_if_only_updates_are_read() -> None:
+    async with connect(
+        [*MISBEHAVING_AGENT, "1"], behind_rekindle=False, on_permission=None
+    ) as agent:
         turn = (await agent.new(".")).prompt("only_always")
         assert [update["sessionUpdate"] async for update in turn.updates()]
         assert '"the-reject_always"' in turn.text
 
 
-async def test_one_may_ask_while_another_waits() -> None:
-    async with connect([*ODD, "1"], behind_rekindle=False, on_permission=None) as agent:
+async def test_one_task_answers_while_another_awaits() -> None:
+    async with connect(
+        [*MISBEHAVING_AGENT, "1"], behind_rekindle=False, on_permission=None
+    ) as agent:
         turn = (await agent.new(".")).prompt("only_always")
 
         async def answer() -> None:
@@ -115,11 +133,12 @@ async def test_one_may_ask_while_another_waits() -> None:
         (2, '{"result": {"outcome": {"outcome": "cancelled"}}}'),
     ],
 )
-async def test_a_question_that_is_withdrawn_is_answered_as_its_version_wants(
-    version: int, answer: str
-) -> None:
+async def test_withdrawn_request_is_answered_in_its_version(version: int, answer: str) -> None:
     async with connect(
-        [*ODD, str(version)], behind_rekindle=False, protocol=version, on_permission=None
+        [*MISBEHAVING_AGENT, str(version)],
+        behind_rekindle=False,
+        protocol=version,
+        on_permission=None,
     ) as agent:
         turn = (await agent.new(".")).prompt("withdrawn")
         async for _ in turn:
