@@ -1,7 +1,7 @@
-"""An agent that ends a turn for the reason that the prompt names, and whose words are hostile.
+"""An agent that ends a turn with the stop reason in the prompt, and sends escape sequences.
 
-It remembers every session, and says the same each time. Asked for `ignore`, it does nothing more.
-Asked to `fail`, it answers with an error.
+It accepts every session id, and sends the same text each time. The prompt `ignore` never ends. The
+prompt `fail` ends with an error.
 """
 
 import json

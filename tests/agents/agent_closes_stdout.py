@@ -1,4 +1,4 @@
-"""An agent that lives on and closes its output when it is prompted with `hush`."""
+"""An agent that closes its output and keeps running when it is prompted with `hush`."""
 
 import json
 import os

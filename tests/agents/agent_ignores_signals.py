@@ -1,4 +1,4 @@
-"""An agent, and a child of it, that end neither at the end of input nor when asked to."""
+"""An agent and its child, which ignore signals and the end of input."""
 
 import os
 import signal

@@ -2,8 +2,8 @@
 
 usage: agent_imitations.py NAME MEMORY_DIR
 
-`AGENTS` has the names. All of them send the same text (see `Agent._play`), so that one test can run
-the session lifecycle with each of them. This file uses only the standard library.
+`AGENTS` has the names. All of them send the same text (see `Agent._answers`), so that one test can
+run the session lifecycle with each of them. This file uses only the standard library.
 """
 
 import itertools
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 
 Json = dict[str, Any]
-Answer = Callable[[object], None]
+Respond = Callable[[object], None]
 
 
 class Fault(NamedTuple):
-    """An error to answer with. `{id}` stands for the session's id."""
+    """An error response. `{id}` is replaced by the session id."""
 
     code: int
     message: str
@@ -39,7 +39,7 @@ GEMINI_LOST = Fault(-32603, "Internal error", {"details": 'Invalid session ident
 
 
 class Refused(Exception):
-    """A request is answered with an error."""
+    """The error response to a request."""
 
     def __init__(self, fault: Fault, session_id: str = "") -> None:
         super().__init__(fault.message)
@@ -48,31 +48,31 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Quirks:
-    """How an agent behaves. By default it only loads, and does that well."""
+class Behaviour:
+    """The behaviour of an agent. By default it supports only `session/load`, and without faults."""
 
-    advertises: str | None = "load"  # methods; None: it tells of no capabilities at all
+    advertises: str | None = "load"  # methods; None: it sends no capabilities
     _: KW_ONLY
-    unadvertised: str = ""  # what works all the same
-    broken: str = ""  # advertised, but -32601
+    unadvertised: str = ""  # methods that work without being advertised
+    broken: str = ""  # advertised methods that fail with -32601
     embeds: bool = True  # `embeddedContext`
-    # The process.
+    # -- process --
     keeps: Literal["every turn", "on clean exit", "nothing"] = "every turn"
-    numbers_sessions: bool = False  # s1, s2... anew in every process
+    numbers_sessions: bool = False  # s1, s2... from the start in every process
     prints_banner: bool = False
-    outlives_input: bool = False  # only a signal ends it
-    echoes_version: bool = False  # any `protocolVersion`, with a body of version 1
+    outlives_input: bool = False  # it exits only on a signal
+    echoes_version: bool = False  # accepts any `protocolVersion`, but uses version 1
     needs_capabilities: bool = False
     needs_login: bool = False
     auth_status: Literal["never", "after initialize", "around initialize"] = "never"
-    # Errors.
-    no_servers: int = -32602  # the code where `mcpServers` is missing
+    # -- errors --
+    no_servers: int = -32602  # the code if `mcpServers` is missing
     unknown: Fault = NOT_FOUND
-    unknown_prompted: Fault | Literal["refusal"] | None = None  # None: as `unknown`
-    unknown_closed: Fault | None = None  # closed or deleted; None: no error
+    unknown_prompted: Fault | Literal["refusal"] | None = None  # None: the same as `unknown`
+    unknown_closed: Fault | None = None  # for close and delete; None: no error
     live_loaded: Fault | None = None
-    # Sessions.
-    load_replays: Literal["before", "after", "one chunk", "nothing"] = "before"  # its answer
+    # -- sessions --
+    load_replays: Literal["before", "after", "one chunk", "nothing"] = "before"  # the response
     load_forgets: bool = False
     load_answers: Literal["{}", "null", "id"] = "{}"
     load_of_unknown: Literal["error", "{}", "empty session"] = "error"
@@ -86,73 +86,74 @@ class Quirks:
     list_answers: Literal["sessions", "null", "error", "never"] = "sessions"
     null_cursor: bool = False
     no_zone: bool = False  # in `updatedAt`
-    # Updates.
-    ids: bool = False  # messages have ids, the same live and replayed
-    early_updates: bool = False  # before the answer that names the session
-    late_title: bool = False  # after the answer to a prompt
+    # -- updates --
+    ids: bool = False  # message ids, the same live and in a replay
+    early_updates: bool = False  # before the response with the session id
+    late_title: bool = False  # after the response to a prompt
     echoes_prompt: bool = False
-    warns: bool = False  # in an agent_message_chunk without id
+    warns: bool = False  # in an agent_message_chunk without an id
     empty_chunks: bool = False  # with the usage in `_meta`
-    asks_mid_turn: bool = False  # a request of its own; it does not wait for the answer
-    replays_context: bool = False  # hidden context and tool results, as if the user had said them
+    asks_mid_turn: bool = False  # sends a request, and does not wait for the response
+    replays_context: bool = False  # replays hidden context and tool results as user messages
     updates_calls: bool = True
     new_call_ids: bool = False  # in a replay
-    new_call_titles: bool = False  # and locations, in a replay
+    new_call_titles: bool = False  # and other locations, in a replay
 
 
 ALL = "load close delete fork list resume"
-# A row takes a line or two, to be compared with the others.
+# Short rows, so that they can be compared.
 # fmt: off
-AGENTS: dict[str, Quirks] = {
-    # Real agents.
-    "opencode": Quirks("load close fork list resume", ids=True, early_updates=True,
+AGENTS: dict[str, Behaviour] = {
+    # -- real agents --
+    "opencode": Behaviour("load close fork list resume", ids=True, early_updates=True,
         fork_replays=True, new_call_titles=True, unknown=OPENCODE_LOST,
         unknown_prompted=Fault(-32602, "Invalid params: session not found: {id}")),
-    "codex": Quirks(f"{ALL} title", ids=True, early_updates=True, warns=True, null_cursor=True,
+    "codex": Behaviour(f"{ALL} title", ids=True, early_updates=True, warns=True, null_cursor=True,
         delete_archives=True, auth_status="after initialize", unknown=CODEX_LOST,
         unknown_prompted=Fault(-32002, "Session {id} not found", {"sessionId": "{id}"})),
-    "claude": Quirks(f"{ALL} additionalDirectories", ids=True, load_answers="id", late_title=True,
-        fork_marks_title=True, auth_status="after initialize"),
-    "claude-old": Quirks(f"{ALL} additionalDirectories", ids=True, late_title=True,
+    "claude": Behaviour(f"{ALL} additionalDirectories", ids=True, load_answers="id",
+        late_title=True, fork_marks_title=True, auth_status="after initialize"),
+    "claude-old": Behaviour(f"{ALL} additionalDirectories", ids=True, late_title=True,
         fork_marks_title=True, unknown_closed=Fault(-32603, "Internal error")),
-    "gemini": Quirks("load", load_replays="after", replays_context=True, no_servers=-32603,
+    "gemini": Behaviour("load", load_replays="after", replays_context=True, no_servers=-32603,
         unknown=GEMINI_LOST, unknown_prompted=Fault(-32602, "Session not found: {id}")),
-    "qwen": Quirks("load list resume", empty_chunks=True, asks_mid_turn=True, no_servers=-32603),
-    "copilot": Quirks("load close list", early_updates=True, unknown_closed=NOT_FOUND,
+    "qwen": Behaviour("load list resume", empty_chunks=True, asks_mid_turn=True, no_servers=-32603),
+    "copilot": Behaviour("load close list", early_updates=True, unknown_closed=NOT_FOUND,
         live_loaded=Fault(-32602, "Session {id} is already loaded")),
-    "pi": Quirks("load list delete", embeds=False, early_updates=True, prompt_restores=True,
+    "pi": Behaviour("load list delete", embeds=False, early_updates=True, prompt_restores=True,
         null_cursor=True, unknown=Fault(-32602, "Invalid params", "Unknown sessionId: {id}")),
-    "vibe": Quirks("load list fork close", unadvertised="resume", ids=True, early_updates=True,
+    "vibe": Behaviour("load list fork close", unadvertised="resume", ids=True, early_updates=True,
         late_title=True, echoes_prompt=True, updates_calls=False,
         unknown=Fault(-32602, "Session not found: {id}")),
-    "hermes": Quirks("load fork list resume", unadvertised="close", close_does_nothing=True,
+    "hermes": Behaviour("load fork list resume", unadvertised="close", close_does_nothing=True,
         load_of_unknown="{}", resume_of_unknown="other session", resume_replays=True,
         unknown_prompted="refusal", late_title=True, new_call_ids=True),
-    "fast-agent": Quirks("load list resume", echoes_version=True, resume_replays=True,
+    "fast-agent": Behaviour("load list resume", echoes_version=True, resume_replays=True,
         early_updates=True, no_zone=True),
-    "agentao": Quirks("load", keeps="on clean exit", embeds=False, needs_capabilities=True,
+    "agentao": Behaviour("load", keeps="on clean exit", embeds=False, needs_capabilities=True,
         unknown=Fault(-32600, "unknown sessionId: {id}")),
-    "bare-sdk": Quirks(None, unadvertised="load list", keeps="nothing", load_replays="nothing",
+    "bare-sdk": Behaviour(None, unadvertised="load list", keeps="nothing", load_replays="nothing",
         load_of_unknown="empty session", list_answers="null"),
-    "pydantic": Quirks("load close fork list resume", broken="close fork resume", ids=True,
+    "pydantic": Behaviour("load close fork list resume", broken="close fork resume", ids=True,
         early_updates=True),
-    "deepagents": Quirks("", keeps="nothing", echoes_version=True),
-    # One quirk each.
-    "early-updates": Quirks(ALL, early_updates=True, late_title=True),
-    "echo": Quirks(ALL, echoes_prompt=True),
-    "banner": Quirks(ALL, prints_banner=True),
-    "traffic": Quirks(ALL, auth_status="around initialize", asks_mid_turn=True),
-    "renumbering": Quirks("", keeps="nothing", numbers_sessions=True),
-    "silent-list": Quirks(ALL, list_answers="never"),
-    "error-list": Quirks(ALL, list_answers="error"),
-    "no-exit": Quirks(ALL, outlives_input=True),
-    "amnesia": Quirks("load", keeps="nothing", load_replays="nothing", load_forgets=True,
+    "deepagents": Behaviour("", keeps="nothing", echoes_version=True),
+    # -- one unusual behaviour each --
+    "early-updates": Behaviour(ALL, early_updates=True, late_title=True),
+    "echo": Behaviour(ALL, echoes_prompt=True),
+    "banner": Behaviour(ALL, prints_banner=True),
+    "traffic": Behaviour(ALL, auth_status="around initialize", asks_mid_turn=True),
+    "renumbering": Behaviour("", keeps="nothing", numbers_sessions=True),
+    "silent-list": Behaviour(ALL, list_answers="never"),
+    "error-list": Behaviour(ALL, list_answers="error"),
+    "no-exit": Behaviour(ALL, outlives_input=True),
+    "amnesia": Behaviour("load", keeps="nothing", load_replays="nothing", load_forgets=True,
         load_of_unknown="empty session"),
-    "one-chunk": Quirks("load", load_replays="one chunk", load_forgets=True, unknown=GEMINI_LOST),
-    "wrong-session": Quirks("resume", keeps="nothing", resume_of_unknown="other session, told"),
-    "zone": Quirks(ALL, no_zone=True, load_answers="null",
+    "one-chunk": Behaviour("load", load_replays="one chunk", load_forgets=True,
+        unknown=GEMINI_LOST),
+    "wrong-session": Behaviour("resume", keeps="nothing", resume_of_unknown="other session, told"),
+    "zone": Behaviour(ALL, no_zone=True, load_answers="null",
         unknown=Fault(-32603, "Internal error", "no session {id}")),
-    "auth": Quirks(ALL, unadvertised="authenticate", needs_login=True),
+    "auth": Behaviour(ALL, unadvertised="authenticate", needs_login=True),
 }
 # fmt: on
 
@@ -187,7 +188,7 @@ COMPLETED: Json = {"status": "completed", "content": [FILE_TEXT]}
 
 
 def read_prompt(blocks: list[Json]) -> tuple[list[str], str]:
-    """Return what the user said earlier, by a history handed over, and what they say now."""
+    """Return the prompts in a handover, if any, and the text of the prompt."""
     own = max(index for index, block in enumerate(blocks) if block["type"] == "text")
     sources = [block.get("resource", block) for block in blocks[:own]]
     lines = "\n".join(source.get("text", "") for source in sources).split("\n")
@@ -196,17 +197,17 @@ def read_prompt(blocks: list[Json]) -> tuple[list[str], str]:
 
 
 class Session:
-    """A session in use. `kept` is what is written to disk."""
+    """An open session. `saved` is its file content."""
 
-    def __init__(self, session_id: str, cwd: str, kept: Json | None = None) -> None:
+    def __init__(self, session_id: str, cwd: str, saved: Json | None = None) -> None:
         self.id = session_id
-        self.kept: Json = {"title": "", "isArchived": False, "handedOver": [], "turns": []}
-        self.kept |= (kept or {}) | {"sessionId": session_id, "cwd": cwd}
+        self.saved: Json = {"title": "", "isArchived": False, "handedOver": [], "turns": []}
+        self.saved |= (saved or {}) | {"sessionId": session_id, "cwd": cwd}
         self.cancelled = threading.Event()
         self.turn: threading.Thread | None = None
 
     def user_texts(self) -> list[str]:
-        return [*self.kept["handedOver"], *(turn["user"] for turn in self.kept["turns"])]
+        return [*self.saved["handedOver"], *(turn["user"] for turn in self.saved["turns"])]
 
     def end_turn(self) -> None:
         self.cancelled.set()
@@ -215,15 +216,15 @@ class Session:
 
 
 class Agent:
-    """Answers one client. One thread calls `receive`; every turn has a thread of its own."""
+    """Serves one client. One thread calls `receive`; every turn has its own thread."""
 
     def __init__(self, name: str, memory: Path) -> None:
         self._name = name
-        self._quirks = AGENTS[name]
+        self._behaviour = AGENTS[name]
         self._memory = memory
         self._sessions: dict[str, Session] = {}
-        self._asked = itertools.count()
-        self._is_logged_in = not self._quirks.needs_login
+        self._next_ids = itertools.count()
+        self._is_logged_in = not self._behaviour.needs_login
         self._writing = threading.Lock()
 
     def receive(self, line: bytes) -> None:
@@ -231,7 +232,7 @@ class Agent:
         method, params = message.get("method"), message.get("params", {})
         if method == "session/cancel" and params["sessionId"] in self._sessions:
             self._sessions[params["sessionId"]].cancelled.set()
-        elif method and "id" in message:  # what is left are answers, for which nothing waits
+        elif method and "id" in message:  # responses are ignored
             try:
                 handle = self._handler(method, params)
                 handle(params, lambda result: self._send(id=message["id"], result=result))
@@ -243,16 +244,16 @@ class Agent:
             session.end_turn()
             self._save(session, "on clean exit")
 
-    def _handler(self, method: str, params: Json) -> Callable[[Json, Answer], None]:
-        quirks, name = self._quirks, method.removeprefix("session/")
-        words = f"initialize new prompt {quirks.advertises} {quirks.unadvertised}".split()
+    def _handler(self, method: str, params: Json) -> Callable[[Json, Respond], None]:
+        behaviour, name = self._behaviour, method.removeprefix("session/")
+        known = f"initialize new prompt {behaviour.advertises} {behaviour.unadvertised}".split()
         handler = getattr(self, f"on_{name}", None)
-        if not handler or name not in words or name in quirks.broken.split():
+        if not handler or name not in known or name in behaviour.broken.split():
             raise Refused(Fault(-32601, "Method not found", {"method": method}))
         if name in {"new", "load", "resume"} and not self._is_logged_in:
             raise Refused(Fault(-32000, "Authentication required"))
         if name in {"new", "load"} and "mcpServers" not in params:
-            raise Refused(Fault(quirks.no_servers, "mcpServers is missing"))
+            raise Refused(Fault(behaviour.no_servers, "mcpServers is missing"))
         return handler
 
     def _send(self, **message: object) -> None:
@@ -260,207 +261,217 @@ class Agent:
         with self._writing, suppress(BrokenPipeError):
             os.write(1, line)
 
-    def _tell(self, session: Session, *updates: Json) -> None:
+    def _send_updates(self, session: Session, *updates: Json) -> None:
         for update in updates:
             self._send(method="session/update", params={"sessionId": session.id, "update": update})
 
-    def on_initialize(self, params: Json, answer: Answer) -> None:
-        quirks = self._quirks
-        if quirks.needs_capabilities and not isinstance(params.get("clientCapabilities"), dict):
+    def on_initialize(self, params: Json, respond: Respond) -> None:
+        behaviour = self._behaviour
+        if behaviour.needs_capabilities and not isinstance(params.get("clientCapabilities"), dict):
             raise Refused(Fault(-32602, "clientCapabilities must be a JSON object"))
-        version = params["protocolVersion"] if quirks.echoes_version else 1
+        version = params["protocolVersion"] if behaviour.echoes_version else 1
         result: Json = {"protocolVersion": version}
-        if quirks.advertises is not None:
+        if behaviour.advertises is not None:
             result["agentInfo"] = {"name": self._name, "version": "0"}
-            result["authMethods"] = [{"id": "login", "name": "Log in"}] * quirks.needs_login
+            result["authMethods"] = [{"id": "login", "name": "Log in"}] * behaviour.needs_login
             result["agentCapabilities"] = {
-                "loadSession": "load" in quirks.advertises,
-                "promptCapabilities": {"embeddedContext": quirks.embeds},
-                "sessionCapabilities": {it: {} for it in quirks.advertises.split() if it != "load"},
+                "loadSession": "load" in behaviour.advertises,
+                "promptCapabilities": {"embeddedContext": behaviour.embeds},
+                "sessionCapabilities": {
+                    it: {} for it in behaviour.advertises.split() if it != "load"
+                },
             }
-        if quirks.auth_status == "around initialize":
+        if behaviour.auth_status == "around initialize":
             self._send(method="_auth/status_update", params=AUTH_STATUS)
-        answer(result)
-        if quirks.auth_status != "never":
+        respond(result)
+        if behaviour.auth_status != "never":
             self._send(method="_auth/status_update", params=AUTH_STATUS)
 
-    def on_authenticate(self, _: Json, answer: Answer) -> None:
+    def on_authenticate(self, _: Json, respond: Respond) -> None:
         self._is_logged_in = True
-        answer({})
+        respond({})
 
-    # Sessions.
+    # -- sessions --
 
-    def on_new(self, params: Json, answer: Answer) -> None:
-        answer({"sessionId": self._open(Session(self._new_id(), params["cwd"])).id})
+    def on_new(self, params: Json, respond: Respond) -> None:
+        respond({"sessionId": self._open(Session(self._new_id(), params["cwd"])).id})
 
-    def on_load(self, params: Json, answer: Answer) -> None:
-        quirks, session_id = self._quirks, params["sessionId"]
-        if quirks.live_loaded and session_id in self._sessions:
-            raise Refused(quirks.live_loaded, session_id)
-        session = self._find(session_id)
-        if not session and quirks.load_of_unknown == "{}":
-            answer({})
+    def on_load(self, params: Json, respond: Respond) -> None:
+        behaviour, session_id = self._behaviour, params["sessionId"]
+        if behaviour.live_loaded and session_id in self._sessions:
+            raise Refused(behaviour.live_loaded, session_id)
+        session = self._find_session(session_id)
+        if not session and behaviour.load_of_unknown == "{}":
+            respond({})
             return
-        if not session and quirks.load_of_unknown == "empty session":
+        if not session and behaviour.load_of_unknown == "empty session":
             session = Session(session_id, params["cwd"])
-        session = self._open(session or self._unknown(session_id))
+        session = self._open(session or self._refuse_unknown(session_id))
         replay = self._replay(session)
-        if quirks.load_forgets:
-            session.kept |= {"handedOver": [], "turns": []}
-        self._tell(session, *replay[: REPLAYED_BEFORE_ANSWER[quirks.load_replays]])
-        answer({"{}": {}, "null": None, "id": {"sessionId": session_id}}[quirks.load_answers])
-        if quirks.load_replays == "after":
-            threading.Timer(LATE_REPLAY_SECONDS, self._tell, (session, *replay[1:])).start()
+        if behaviour.load_forgets:
+            session.saved |= {"handedOver": [], "turns": []}
+        self._send_updates(session, *replay[: REPLAYED_BEFORE_ANSWER[behaviour.load_replays]])
+        respond({"{}": {}, "null": None, "id": {"sessionId": session_id}}[behaviour.load_answers])
+        if behaviour.load_replays == "after":
+            threading.Timer(LATE_REPLAY_SECONDS, self._send_updates, (session, *replay[1:])).start()
 
-    def on_resume(self, params: Json, answer: Answer) -> None:
-        quirks, session = self._quirks, self._find(params["sessionId"])
-        if not session and quirks.resume_of_unknown != "error":
+    def on_resume(self, params: Json, respond: Respond) -> None:
+        behaviour, session = self._behaviour, self._find_session(params["sessionId"])
+        if not session and behaviour.resume_of_unknown != "error":
             session = Session(self._new_id(), params["cwd"])
-        session = self._open(session or self._unknown(params["sessionId"]))
-        self._tell(session, *self._replay(session) * quirks.resume_replays)
-        is_told = quirks.resume_of_unknown == "other session, told"
-        answer({"sessionId": session.id} if is_told else {})
+        session = self._open(session or self._refuse_unknown(params["sessionId"]))
+        self._send_updates(session, *self._replay(session) * behaviour.resume_replays)
+        is_announced = behaviour.resume_of_unknown == "other session, told"
+        respond({"sessionId": session.id} if is_announced else {})
 
-    def on_fork(self, params: Json, answer: Answer) -> None:
-        origin = self._find(params["sessionId"]) or self._unknown(params["sessionId"])
-        kept = json.loads(json.dumps(origin.kept))
-        kept["title"] += " (fork)" * self._quirks.fork_marks_title
-        if self._quirks.fork_replays:
-            kept["turns"] = [turn | {"id": unique("msg")} for turn in kept["turns"]]
-        session = self._open(Session(self._new_id(), params["cwd"], kept))
-        self._tell(session, *self._replay(session) * self._quirks.fork_replays)
+    def on_fork(self, params: Json, respond: Respond) -> None:
+        origin = self._find_session(params["sessionId"]) or self._refuse_unknown(
+            params["sessionId"]
+        )
+        saved = json.loads(json.dumps(origin.saved))
+        saved["title"] += " (fork)" * self._behaviour.fork_marks_title
+        if self._behaviour.fork_replays:
+            saved["turns"] = [turn | {"id": unique("msg")} for turn in saved["turns"]]
+        session = self._open(Session(self._new_id(), params["cwd"], saved))
+        self._send_updates(session, *self._replay(session) * self._behaviour.fork_replays)
         self._save(session, "every turn")
-        answer({"sessionId": session.id})
+        respond({"sessionId": session.id})
 
-    def on_close(self, params: Json, answer: Answer) -> None:
+    def on_close(self, params: Json, respond: Respond) -> None:
         session = self._sessions.get(params["sessionId"])
-        if not session and self._quirks.unknown_closed:
-            raise Refused(self._quirks.unknown_closed, params["sessionId"])
-        if session and not self._quirks.close_does_nothing:
+        if not session and self._behaviour.unknown_closed:
+            raise Refused(self._behaviour.unknown_closed, params["sessionId"])
+        if session and not self._behaviour.close_does_nothing:
             session.end_turn()
             del self._sessions[session.id]
-        answer({})
+        respond({})
 
-    def on_delete(self, params: Json, answer: Answer) -> None:
+    def on_delete(self, params: Json, respond: Respond) -> None:
         session_id = params["sessionId"]
-        session = self._sessions.pop(session_id, None) or self._saved().get(session_id)
+        session = self._sessions.pop(session_id, None) or self._read_saved().get(session_id)
         if session:
             session.end_turn()
-            session.kept["isArchived"] = True
+            session.saved["isArchived"] = True
             self._save(session, "every turn")
-            if not self._quirks.delete_archives:
+            if not self._behaviour.delete_archives:
                 (self._memory / f"{session_id}.json").unlink(missing_ok=True)
-        elif self._quirks.unknown_closed:
-            raise Refused(self._quirks.unknown_closed, session_id)
-        answer({})
+        elif self._behaviour.unknown_closed:
+            raise Refused(self._behaviour.unknown_closed, session_id)
+        respond({})
 
-    def on_list(self, params: Json, answer: Answer) -> None:
-        quirks, cwd = self._quirks, params.get("cwd")
-        if quirks.list_answers == "error":
+    def on_list(self, params: Json, respond: Respond) -> None:
+        behaviour, cwd = self._behaviour, params.get("cwd")
+        if behaviour.list_answers == "error":
             raise Refused(Fault(-32603, "Internal error", ["the list", "is broken"]))
-        kept = [it.kept for it in self._saved().values() if not it.kept["isArchived"]]
-        kept.sort(key=lambda it: it["updatedAt"], reverse=True)
-        listed = [{key: it[key] for key in LISTED} for it in kept if cwd in (None, it["cwd"])]
-        result: Json = {"sessions": listed} | ({"nextCursor": None} if quirks.null_cursor else {})
-        if quirks.list_answers != "never":
-            answer(None if quirks.list_answers == "null" else result)
+        saved = [it.saved for it in self._read_saved().values() if not it.saved["isArchived"]]
+        saved.sort(key=lambda it: it["updatedAt"], reverse=True)
+        listed = [{key: it[key] for key in LISTED} for it in saved if cwd in (None, it["cwd"])]
+        result: Json = {"sessions": listed} | (
+            {"nextCursor": None} if behaviour.null_cursor else {}
+        )
+        if behaviour.list_answers != "never":
+            respond(None if behaviour.list_answers == "null" else result)
 
     def _new_id(self) -> str:
         number = len(self._sessions) + 1
-        return f"s{number}" if self._quirks.numbers_sessions else unique("ses")
+        return f"s{number}" if self._behaviour.numbers_sessions else unique("ses")
 
     def _open(self, session: Session) -> Session:
         self._sessions[session.id] = session
-        self._tell(session, *[COMMANDS] * self._quirks.early_updates)
+        self._send_updates(session, *[COMMANDS] * self._behaviour.early_updates)
         return session
 
-    def _find(self, session_id: str) -> Session | None:
-        session = self._sessions.get(session_id) or self._saved().get(session_id)
-        if session and session.kept["isArchived"]:
+    def _find_session(self, session_id: str) -> Session | None:
+        session = self._sessions.get(session_id) or self._read_saved().get(session_id)
+        if session and session.saved["isArchived"]:
             details = {"details": "session {id} is archived."}
             raise Refused(Fault(-32603, "Internal error", details), session_id)
         return session
 
-    def _unknown(self, session_id: str) -> NoReturn:
-        raise Refused(self._quirks.unknown, session_id)
+    def _refuse_unknown(self, session_id: str) -> NoReturn:
+        raise Refused(self._behaviour.unknown, session_id)
 
-    def _saved(self) -> dict[str, Session]:
+    def _read_saved(self) -> dict[str, Session]:
         files = (json.loads(path.read_bytes()) for path in self._memory.glob("*.json"))
-        return {kept["sessionId"]: Session(kept["sessionId"], kept["cwd"], kept) for kept in files}
+        return {
+            saved["sessionId"]: Session(saved["sessionId"], saved["cwd"], saved) for saved in files
+        }
 
     def _save(self, session: Session, occasion: str) -> None:
-        if occasion == self._quirks.keeps and session.kept["turns"]:
+        if occasion == self._behaviour.keeps and session.saved["turns"]:
             path = self._memory / f"{session.id}.json"
             unfinished = path.with_suffix(f".{os.getpid()}")
-            unfinished.write_text(json.dumps(session.kept), encoding="utf-8")
+            unfinished.write_text(json.dumps(session.saved), encoding="utf-8")
             unfinished.replace(path)
 
     def _replay(self, session: Session) -> list[Json]:
-        quirks = self._quirks
-        replay = [HIDDEN_CONTEXT] * quirks.replays_context
-        for turn in session.kept["turns"]:
+        behaviour = self._behaviour
+        replay = [HIDDEN_CONTEXT] * behaviour.replays_context
+        for turn in session.saved["turns"]:
             replay.append(chunk("user", turn["user"], turn["id"]))
             if turn["call"]:
-                call = tool_call(turn["call"], session.kept["cwd"]) | COMPLETED
-                call |= {"toolCallId": unique("call")} if quirks.new_call_ids else {}
-                call |= {"title": "notes.txt", "locations": []} if quirks.new_call_titles else {}
-                replay += [call, *[TOOL_RESPONSE] * quirks.replays_context]
+                call = tool_call(turn["call"], session.saved["cwd"]) | COMPLETED
+                call |= {"toolCallId": unique("call")} if behaviour.new_call_ids else {}
+                call |= {"title": "notes.txt", "locations": []} if behaviour.new_call_titles else {}
+                replay += [call, *[TOOL_RESPONSE] * behaviour.replays_context]
             replay.append(chunk("agent", turn["agent"], turn["id"]))
-            replay += [USAGE] * quirks.empty_chunks
+            replay += [USAGE] * behaviour.empty_chunks
         return replay
 
-    # Turns.
+    # -- turns --
 
-    def on_prompt(self, params: Json, answer: Answer) -> None:
-        quirks, session_id = self._quirks, params["sessionId"]
+    def on_prompt(self, params: Json, respond: Respond) -> None:
+        behaviour, session_id = self._behaviour, params["sessionId"]
         session = self._sessions.get(session_id)
-        if not session and quirks.prompt_restores:
-            session = self._find(session_id)
+        if not session and behaviour.prompt_restores:
+            session = self._find_session(session_id)
         if session:
             self._sessions[session_id] = session
             session.cancelled = threading.Event()
-            turn = (session, params["prompt"], answer)
-            session.turn = threading.Thread(target=self._take_turn, args=turn)
+            turn = (session, params["prompt"], respond)
+            session.turn = threading.Thread(target=self._run_turn, args=turn)
             session.turn.start()
-        elif quirks.unknown_prompted == "refusal":
-            answer({"stopReason": "refusal"})
+        elif behaviour.unknown_prompted == "refusal":
+            respond({"stopReason": "refusal"})
         else:
-            raise Refused(quirks.unknown_prompted or quirks.unknown, session_id)
+            raise Refused(behaviour.unknown_prompted or behaviour.unknown, session_id)
 
-    def _take_turn(self, session: Session, blocks: list[Json], answer: Answer) -> None:
-        quirks, kept = self._quirks, session.kept
+    def _run_turn(self, session: Session, blocks: list[Json], respond: Respond) -> None:
+        behaviour, saved = self._behaviour, session.saved
         earlier, text = read_prompt(blocks)
         if not session.user_texts():
-            kept["handedOver"] = earlier
+            saved["handedOver"] = earlier
         turn: Json = {"user": text, "agent": "", "call": None}
-        turn["id"] = unique("msg") if quirks.ids else None
-        self._begin(session, turn)
-        for piece in self._play(session, turn):
+        turn["id"] = unique("msg") if behaviour.ids else None
+        self._start_turn(session, turn)
+        for piece in self._answers(session, turn):
             turn["agent"] += piece
-            self._tell(session, chunk("agent", piece, turn["id"]))
-        self._tell(session, *[USAGE] * quirks.empty_chunks)
+            self._send_updates(session, chunk("agent", piece, turn["id"]))
+        self._send_updates(session, *[USAGE] * behaviour.empty_chunks)
         now = datetime.now(UTC)
-        kept["turns"].append(turn)
-        kept["title"] = kept["title"] or text
-        kept["updatedAt"] = (now.replace(tzinfo=None) if quirks.no_zone else now).isoformat()
+        saved["turns"].append(turn)
+        saved["title"] = saved["title"] or text
+        saved["updatedAt"] = (now.replace(tzinfo=None) if behaviour.no_zone else now).isoformat()
         self._save(session, "every turn")
-        answer({"stopReason": "cancelled" if session.cancelled.is_set() else "end_turn"})
-        if quirks.late_title:
-            self._tell(session, {"sessionUpdate": "session_info_update", "title": kept["title"]})
+        respond({"stopReason": "cancelled" if session.cancelled.is_set() else "end_turn"})
+        if behaviour.late_title:
+            self._send_updates(
+                session, {"sessionUpdate": "session_info_update", "title": saved["title"]}
+            )
 
-    def _begin(self, session: Session, turn: Json) -> None:
+    def _start_turn(self, session: Session, turn: Json) -> None:
         if turn["user"] == "crash":
             os._exit(3)
-        if self._quirks.echoes_prompt:
-            self._tell(session, chunk("user", turn["user"], turn["id"]))
-        if self._quirks.warns:
-            self._tell(session, chunk("agent", "Warning: this model is not known.\n\n"))
-        if self._quirks.asks_mid_turn:
+        if self._behaviour.echoes_prompt:
+            self._send_updates(session, chunk("user", turn["user"], turn["id"]))
+        if self._behaviour.warns:
+            self._send_updates(session, chunk("agent", "Warning: this model is not known.\n\n"))
+        if self._behaviour.asks_mid_turn:
             params = {"sessionId": session.id}
-            self._send(id=next(self._asked), method="craft/drainMidTurnQueue", params=params)
+            self._send(id=next(self._next_ids), method="craft/drainMidTurnQueue", params=params)
 
-    def _play(self, session: Session, turn: Json) -> Iterator[str]:
-        """Do what the user's words ask for, and yield what the agent says, piece by piece."""
+    def _answers(self, session: Session, turn: Json) -> Iterator[str]:
+        """Run the action of the prompt, and yield the chunks of the answer."""
         before = session.user_texts()
         match turn["user"]:
             case "what did I say first?":
@@ -478,9 +489,11 @@ class Agent:
 
     def _use_tool(self, session: Session, turn: Json) -> None:
         turn["call"] = unique("call")
-        call = tool_call(turn["call"], session.kept["cwd"])
+        call = tool_call(turn["call"], session.saved["cwd"])
         update = {"sessionUpdate": "tool_call_update", "toolCallId": turn["call"], **COMPLETED}
-        self._tell(session, *([call, update] if self._quirks.updates_calls else [call | COMPLETED]))
+        self._send_updates(
+            session, *([call, update] if self._behaviour.updates_calls else [call | COMPLETED])
+        )
 
 
 def main() -> None:
@@ -492,7 +505,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         agent.receive(line)
     while AGENTS[name].outlives_input:
-        signal.alarm(60)  # a test that kills Rekindle leaves it behind
+        signal.alarm(60)  # a test that kills Rekindle leaves this process running
         signal.pause()
     agent.stop()
 

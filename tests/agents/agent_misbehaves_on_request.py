@@ -1,6 +1,6 @@
-"""An agent that does odd things when it is asked to: the first word of a prompt is a function here.
+"""An agent with unusual behaviour: the first word of a prompt names a function of this module.
 
-`agent_misbehaves_on_request.py VERSION`. It does one thing at a time, in one thread.
+`agent_misbehaves_on_request.py VERSION`. It is single-threaded.
 """
 
 import json
@@ -16,7 +16,7 @@ VERSION = int(sys.argv[1])
 SESSION = "odd"
 prompts = 0
 last_id = 0
-heard: list[Json] = []
+settings_received: list[Json] = []
 NAME = "configId" if VERSION > 1 else "id"
 CHOICES = [{"value": it, "name": it} for it in ("small", "large")]
 GROUP = {"groupId" if VERSION > 1 else "group": "g", "name": "Sizes", "options": CHOICES}
@@ -38,13 +38,15 @@ def as_update(update: Json) -> Json:
     return {"jsonrpc": "2.0", "method": "session/update", "params": params}
 
 
-def tell(kind: str, **fields: object) -> None:
+def send_update(kind: str, **fields: object) -> None:
     message = as_update({"sessionUpdate": kind, **fields})
     send(method=message["method"], params=message["params"])
 
 
-def say(words: str) -> None:
-    tell("agent_message_chunk", messageId=message_id(), content={"type": "text", "text": words})
+def send_message(text: str) -> None:
+    send_update(
+        "agent_message_chunk", messageId=message_id(), content={"type": "text", "text": text}
+    )
 
 
 def message_id() -> str:
@@ -52,7 +54,7 @@ def message_id() -> str:
 
 
 def ask(method: str, **params: object) -> Json:
-    """Return the client's answer."""
+    """Send a request, and return the client's response."""
     send(id="asked", method=method, params={"sessionId": SESSION, **params})
     return json.loads(next(lines))
 
@@ -62,69 +64,71 @@ def permission(kinds: list[str]) -> Json:
     return ask("session/request_permission", toolCall={"toolCallId": "t"}, options=options)
 
 
-# -- what a prompt may ask for ----------------------------------------------------------
+# -- functions for prompts --------------------------------------------------------------
 
 
 def made_up(_: str) -> None:
-    tell("_made_up", anything=[1, 2])
+    send_update("_made_up", anything=[1, 2])
     send(method="_made/up", params={})
 
 
 def files(_: str) -> None:
-    say(str(ask("fs/read_text_file", path="/etc/passwd")["error"]["code"]))
+    send_message(str(ask("fs/read_text_file", path="/etc/passwd")["error"]["code"]))
 
 
 def batch(_: str) -> None:
-    words = [{"type": "text", "text": it} for it in ("one ", "two")]
-    updates = [{"sessionUpdate": "agent_message_chunk", "content": it} for it in words]
+    text = [{"type": "text", "text": it} for it in ("one ", "two")]
+    updates = [{"sessionUpdate": "agent_message_chunk", "content": it} for it in text]
     os.write(1, json.dumps([as_update(it) for it in updates]).encode() + b"\n")
 
 
 def junk(_: str) -> None:
     os.write(1, b'Hello, user!\n\n{"cut": \n[]\n"text"\n\xff\xfe\n')
-    say("done")
+    send_message("done")
 
 
 def big(size: str) -> None:
-    say("x" * int(size))
+    send_message("x" * int(size))
 
 
 def emoji(_: str) -> None:
-    for words in ("a\ud83d", "\ude00b", "\ud83d", "\ude00"):
-        say(words)
+    for text in ("a\ud83d", "\ude00b", "\ud83d", "\ude00"):
+        send_message(text)
 
 
 def rewrite(_: str) -> None:
-    say("Hello wor")
-    for words in ("Hello world", "Good morning"):
-        content = [{"type": "text", "text": words}]
-        tell("agent_message", messageId=message_id(), content=content)
+    send_message("Hello wor")
+    for text in ("Hello world", "Good morning"):
+        content = [{"type": "text", "text": text}]
+        send_update("agent_message", messageId=message_id(), content=content)
 
 
 def crossing(_: str) -> None:
-    """Tell the end of something before this prompt."""
-    tell("state_update", state="idle")
-    tell("state_update", state="running")
-    say("on time")
+    """Send the end of earlier work after the prompt."""
+    send_update("state_update", state="idle")
+    send_update("state_update", state="running")
+    send_message("on time")
 
 
 def already_at_work(_: str) -> None:
-    """Take the next prompt into what is done already, and say no more than that it is done."""
-    tell("state_update", state="idle", stopReason="end_turn")
-    tell("state_update", state="running")
+    """Keep working, so that the next prompt is handled within this work."""
+    send_update("state_update", state="idle", stopReason="end_turn")
+    send_update("state_update", state="running")
 
 
 def taken_in(_: str) -> None:
-    say("taken in")
+    send_message("taken in")
 
 
 def withdrawn(_: str) -> None:
-    """Take a question back, and say what the client makes of it."""
+    """Withdraw a permission request, and send the client's response as a message."""
     options = [{"optionId": "o", "name": "o", "kind": "allow_once"}]
     params = {"sessionId": SESSION, "toolCall": {"toolCallId": "t"}, "options": options}
     send(id="asked", method="session/request_permission", params=params)
     send(method="$/cancel_request", params={"requestId": "asked"})
-    say(json.dumps({k: v for k, v in json.loads(next(lines)).items() if k in {"result", "error"}}))
+    send_message(
+        json.dumps({k: v for k, v in json.loads(next(lines)).items() if k in {"result", "error"}})
+    )
 
 
 def hang_up(_: str) -> None:
@@ -138,7 +142,7 @@ def stop_reading(_: str) -> None:
 
 
 def orphan(_: str) -> None:
-    """End, and leave a child that holds all streams open."""
+    """Exit, and leave a child that keeps all streams open."""
     child = subprocess.Popen(["/bin/sleep", "60"])
     sys.stderr.write(f"my child is {child.pid}\n")
     sys.stderr.flush()
@@ -146,91 +150,91 @@ def orphan(_: str) -> None:
 
 
 def withdraw(_: str) -> None:
-    """Ask, and want no answer any more."""
+    """Withdraw a permission request, and send the error code as a message."""
     options = [{"optionId": "a", "name": "a", "kind": "allow_once"}]
     params = {"sessionId": SESSION, "toolCall": {"toolCallId": "t"}, "options": options}
     send(id="asked", method="session/request_permission", params=params)
     send(method="$/cancel_request", params={"requestId": "asked"})
-    say(str(json.loads(next(lines))["error"]["code"]))
+    send_message(str(json.loads(next(lines))["error"]["code"]))
 
 
 def stranger(_: str) -> None:
-    """Tell of a session that nobody has opened, ask in it, and answer what nobody has asked."""
+    """Send an update, a permission request and a response that belong to no session or request."""
     params = {"sessionId": "stranger", "toolCall": {"toolCallId": "t"}, "options": []}
     send(method="session/update", params={"sessionId": "stranger", "update": {}})
     send(id=99, result={})
     send(id="asked", method="session/request_permission", params=params)
-    say(json.loads(next(lines))["result"]["outcome"]["outcome"])
+    send_message(json.loads(next(lines))["result"]["outcome"]["outcome"])
 
 
 def settings(_: str) -> None:
-    """Say how the last option was set."""
-    say(json.dumps(heard[-1]))
+    """Send the parameters of the last option that was set."""
+    send_message(json.dumps(settings_received[-1]))
 
 
 def give_up(_: str) -> None:
-    """Refuse the prompt as cancelled, when it is cancelled."""
-    say("waiting")
+    """Refuse the prompt with "request cancelled" after a cancel."""
+    send_message("waiting")
     assert "session/cancel" in next(lines)
     send(id=last_id, error={"code": -32800, "message": "cancelled"})
 
 
 def only_always(_: str) -> None:
-    say(json.dumps(permission(["allow_always", "reject_always"])["result"]["outcome"]))
+    send_message(json.dumps(permission(["allow_always", "reject_always"])["result"]["outcome"]))
 
 
 def no_allow(_: str) -> None:
-    say(json.dumps(permission(["reject_once"])["result"]["outcome"]))
+    send_message(json.dumps(permission(["reject_once"])["result"]["outcome"]))
 
 
 def odd_choices(_: str) -> None:
     options = [{"optionId": it, "name": "Odd", "kind": "odd"} for it in (5, None, "fit")]
     subject: Json = {"toolCall": {"toolCallId": "t"}}
     answer = ask("session/request_permission", **subject, options=options)
-    say(json.dumps(answer["result"]["outcome"]))
+    send_message(json.dumps(answer["result"]["outcome"]))
 
 
 def ask_when_cancelled(_: str) -> None:
-    say("working")
+    send_message("working")
     assert json.loads(next(lines))["method"] == "session/cancel"
-    say(json.dumps(permission(["allow_once"])["result"]["outcome"]))
+    send_message(json.dumps(permission(["allow_once"])["result"]["outcome"]))
 
 
 def both_names(_: str) -> None:
-    """Answer as libraries do that leave no name out."""
+    """Send a response with both `result` and a null `error`."""
     send(id=last_id, error=None, result={"stopReason": "end_turn"})
     sys.exit()
 
 
 def no_reject(_: str) -> None:
-    say(json.dumps(permission(["allow_once"])["result"]["outcome"]))
+    send_message(json.dumps(permission(["allow_once"])["result"]["outcome"]))
 
 
-# -- what every agent does --------------------------------------------------------------
+# -- required methods -------------------------------------------------------------------
 
 
-def begin(request: Json) -> None:
+def handle_prompt(request: Json) -> None:
     global prompts, last_id
     prompts, last_id = prompts + 1, request["id"]
-    words = request["params"]["prompt"][0]["text"]
-    name, _, rest = words.partition(" ")
+    text = request["params"]["prompt"][0]["text"]
+    name, _, rest = text.partition(" ")
     if VERSION > 1:
         send(id=request["id"], result={"messageId": "u"})
         if name not in {"crossing", "taken_in"}:
-            tell("state_update", state="running")
+            send_update("state_update", state="running")
     globals()[name](rest)
     if name == "taken_in":
-        tell("state_update", state="idle")
+        send_update("state_update", state="idle")
     elif name == "already_at_work":
         return
     elif VERSION > 1:
-        tell("state_update", state="idle", stopReason="end_turn")
+        send_update("state_update", state="idle", stopReason="end_turn")
     else:
         send(id=request["id"], result={"stopReason": "end_turn"})
 
 
 def set_option(params: Json) -> Json:
-    heard.append(params)
+    settings_received.append(params)
     for option in OPTIONS:
         if option[NAME] == params["configId"]:
             option["currentValue"] = params["value"]
@@ -249,7 +253,7 @@ def main() -> None:
     for line in lines:
         request = json.loads(line)
         if request.get("method") == "session/prompt":
-            begin(request)
+            handle_prompt(request)
         elif request.get("method") == "session/set_config_option":
             send(id=request["id"], result=set_option(request["params"]))
         elif request.get("method") == "session/close":

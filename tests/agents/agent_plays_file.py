@@ -1,4 +1,4 @@
-"""An agent that writes the bytes of one file, and keeps what it reads in another."""
+"""An agent that writes the bytes of one file, and saves its input in another."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""An agent that says anything: what a number stands for, in the notation of `tests/fuzz`."""
+"""An agent that sends random messages from a seed, built by the grammar of `tests/fuzz`."""
 
 import random
 import sys
@@ -6,15 +6,15 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 
-from fuzz.grammar import Speaker  # noqa: E402 - found only now
+from fuzz.grammar import Speaker  # noqa: E402 - needs sys.path
 from rekindle.acp.jsonrpc import UNSET, read_envelope  # noqa: E402
 from rekindle.jsonvalue import encode  # noqa: E402
 from rekindle.model import Side  # noqa: E402
 
 
 def main(seed: int, protocol: int) -> None:
-    """Answer what is asked, mostly, and say other things as well."""
-    speaker = Speaker(random.Random(seed), 0.2)  # noqa: S311 - chance is wanted
+    """Send random messages, and mostly a valid response to each request."""
+    speaker = Speaker(random.Random(seed), 0.2)  # noqa: S311 - not for security
     out = sys.stdout.buffer
     for line in sys.stdin.buffer:
         message = read_envelope(line)

@@ -1,4 +1,4 @@
-"""An agent that tells which signal it gets, and ends with that number."""
+"""An agent that prints the signal it receives, and exits with its number."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import sys
 
 
 def end(number: int, _: object) -> None:
-    """End with the signal's number."""
+    """Exit with the number of the signal."""
     os.write(1, b"got %d\n" % number)
     os._exit(number)
 

@@ -1,4 +1,4 @@
-"""An agent that asks for permission by the JSON that it is prompted with: what a request has."""
+"""An agent that requests permission for the tool call that is the JSON of the prompt."""
 
 import json
 import sys

@@ -1,9 +1,9 @@
-"""An agent that is called as a tool's own is, and has a session as long as its file is there.
+"""An agent with the name of a real tool, whose session exists as long as a file does.
 
 usage: agent_with_session_file.py NAME OFFERS FILE HEARD
 
-OFFERS are methods, divided by commas; "late" tells the history of a load after the answer.
-What it hears is added to HEARD.
+OFFERS are methods, separated by commas; with "late", the replay of a load follows the response. The
+agent appends its input to HEARD.
 """
 
 import json

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-kept = os.open(Path(sys.argv[1]), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+trace = os.open(Path(sys.argv[1]), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 agent = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 assert agent.stdin
 assert agent.stdout
@@ -22,19 +22,19 @@ def write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def hear_agent() -> None:
+def forward_agent() -> None:
     assert agent.stdout
     for line in agent.stdout:
-        write_all(kept, b'["agent",' + line.strip() + b"]\n")
+        write_all(trace, b'["agent",' + line.strip() + b"]\n")
         write_all(1, line)
 
 
-hearing = threading.Thread(target=hear_agent)
-hearing.start()
-for heard in sys.stdin.buffer:
-    write_all(kept, b'["client",' + heard.strip() + b"]\n")
-    agent.stdin.write(heard)
+forwarding = threading.Thread(target=forward_agent)
+forwarding.start()
+for received in sys.stdin.buffer:
+    write_all(trace, b'["client",' + received.strip() + b"]\n")
+    agent.stdin.write(received)
     agent.stdin.flush()
 agent.stdin.close()
 agent.wait()
-hearing.join()
+forwarding.join()

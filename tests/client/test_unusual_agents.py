@@ -231,7 +231,7 @@ async def test_whole_message_replaces_its_chunks() -> None:
     async with connect([*MISBEHAVING_AGENT, "2"], behind_rekindle=False, protocol=2) as agent:
         session = await agent.new(".")
         turn = session.prompt("rewrite")
-        # Chunks may be joined, but not with one that replaces them.
+        # Chunks may be joined, except with a replacement.
         events = [(it.text, it.replaces) async for it in turn if isinstance(it, MessageChunk)]
         assert events[-1] == ("Good morning", True)
         assert "".join(text for text, anew in events if not anew) == "Hello world"

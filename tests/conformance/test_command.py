@@ -70,7 +70,7 @@ def test_failed_should_is_a_warning(tmp_path: Path) -> None:
 
 
 def shape(value: Any) -> object:  # noqa: ANN401 - JSON
-    """Return JSON with the type of each value in its place."""
+    """Return JSON with each value replaced by its type."""
     if isinstance(value, dict):
         return {name: shape(it) for name, it in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the agent does in a turn: as the example agent, a scene for each word that calls for one."""
+"""The actions of an agent in a turn, selected by words in the prompt as in the example agent."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ PERMISSIONS = [
 
 
 class Turn:
-    """The last of `prompts`, and what is told in answer to it."""
+    """A turn for the last of `prompts`."""
 
     def __init__(
         self,
@@ -32,16 +32,16 @@ class Turn:
         self.cancelled = asyncio.Event()
 
     async def say(self, words: str) -> None:
-        """Say something, a word at a time."""
+        """Send a message word by word."""
         for piece in re.findall(r"\S+\s*", words):
             await self.tell(acp.update_agent_message_text(piece))
 
 
 async def play(turn: Turn) -> Literal["end_turn", "cancelled"]:
-    """Play a turn, and return why it stopped."""
-    for phrase, scene in SCENES.items():
+    """Run a turn, and return the stop reason."""
+    for phrase, action in ACTIONS.items():
         if re.search(rf"\b{phrase}\b", turn.words, re.IGNORECASE):
-            await scene(turn)
+            await action(turn)
         if turn.cancelled.is_set():
             return "cancelled"
     await turn.say("That is all.")
@@ -49,12 +49,12 @@ async def play(turn: Turn) -> Literal["end_turn", "cancelled"]:
 
 
 async def think(turn: Turn) -> None:
-    """Think aloud."""
+    """Send a thought."""
     await turn.tell(acp.update_agent_thought_text("I think that this is a thought."))
 
 
 async def plan(turn: Turn) -> None:
-    """Make a plan and go through it."""
+    """Send a plan, and complete a step."""
     statuses: list[tuple[PlanEntryStatus, ...]] = [("pending", "pending"), ("completed", "pending")]
     for row in statuses:
         entries = [acp.plan_entry(it, status=now) for it, now in zip(PLAN, row, strict=True)]
@@ -62,7 +62,7 @@ async def plan(turn: Turn) -> None:
 
 
 async def read(turn: Turn) -> None:
-    """Tell of a file being read."""
+    """Send a tool call that reads a file."""
     call = acp.start_tool_call(str(uuid.uuid4()), "Read notes.txt", kind="read", status="pending")
     await turn.tell(call)
     content = [acp.tool_content(acp.text_block("Remember the milk."))]
@@ -71,7 +71,7 @@ async def read(turn: Turn) -> None:
 
 
 async def edit(turn: Turn) -> None:
-    """Tell of a file being edited, if the user allows it."""
+    """Send a tool call that edits a file, if the user allows it."""
     call = acp.start_tool_call(str(uuid.uuid4()), "Edit notes.txt", kind="edit", status="pending")
     await turn.tell(call)
     question = ToolCallUpdate(tool_call_id=call.tool_call_id, title=call.title)
@@ -81,22 +81,22 @@ async def edit(turn: Turn) -> None:
 
 
 async def slow(turn: Turn) -> None:
-    """Do nothing until cancelled."""
+    """Wait until the turn is cancelled."""
     await turn.say("I am waiting until you cancel.")
     await turn.cancelled.wait()
 
 
 async def recall_first(turn: Turn) -> None:
-    """Say what the user said first."""
-    await turn.say(f"You said first: {remembered(turn)[0]}\n")
+    """Send the first prompt."""
+    await turn.say(f"You said first: {known_prompts(turn)[0]}\n")
 
 
 async def recall_number(turn: Turn) -> None:
-    """Say how many prompts there were before this one."""
-    await turn.say(f"You sent {len(remembered(turn))} prompts before this one.\n")
+    """Send the number of earlier prompts."""
+    await turn.say(f"You sent {len(known_prompts(turn))} prompts before this one.\n")
 
 
-SCENES: dict[str, Callable[[Turn], Awaitable[None]]] = {
+ACTIONS: dict[str, Callable[[Turn], Awaitable[None]]] = {
     "think": think,
     "plan": plan,
     "read": read,
@@ -107,8 +107,8 @@ SCENES: dict[str, Callable[[Turn], Awaitable[None]]] = {
 }
 
 
-def remembered(turn: Turn) -> list[str]:
-    """Return what the user said before, as far as a model would know."""
+def known_prompts(turn: Turn) -> list[str]:
+    """Return the earlier prompts that a model would know."""
     handed_over = [line for block in turn.prompts[0][:-1] for line in block.split("\n")]
     users = [line.removeprefix("User: ") for line in handed_over if line.startswith("User: ")]
     return users + [blocks[-1] for blocks in turn.prompts[:-1]]

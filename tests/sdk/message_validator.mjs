@@ -1,9 +1,9 @@
-// The official SDK as a judge: what comes is held to its own schemas.
+// Validate received messages with the schemas of the official SDK.
 //
-// The SDK checks what it hands on, and mends or drops much without a word. So all that comes
-// is held to its schemas before: nothing may be wrong, mended or unknown.
+// The SDK itself repairs some fields, and drops others silently. So each message is validated
+// before it: no field may be wrong, repaired or unknown.
 
-export class Judge {
+export class Validator {
   /** `zod` are the schemas; `requests`, `notifications` and `results` their names by method. */
   constructor({ zod, requests, notifications, results }) {
     this.zod = zod;
@@ -13,13 +13,13 @@ export class Judge {
     this.asked = new Map();
   }
 
-  /** Take note of what is sent, to know what is answered. */
+  /** Note a sent request, to know the method of its response. */
   note(message) {
     if (message.method && "id" in message) this.asked.set(message.id, message.method);
   }
 
-  /** Return which method a message that came is about, and what is wrong with it, if anything. */
-  judge(message) {
+  /** Return the method of a received message, and its fault if any. */
+  validate(message) {
     if (message.method) {
       const names = "id" in message ? this.requests : this.notifications;
       return this.#verdict(message.method, names[message.method], message.params);
@@ -40,7 +40,7 @@ export class Judge {
   }
 }
 
-/** Return a stream that looks at what it passes on. */
+/** Return a stream that passes each message to a function, and on. */
 export function tap(look) {
   return new TransformStream({
     async transform(message, controller) {
@@ -56,7 +56,7 @@ export function schemas(version) {
   return import(`${folder}/${version}/unstable/schema/zod.gen.js`);
 }
 
-/** Tell what a schema has dropped or mended. What it adds are defaults. */
+/** Return a field that a schema has dropped or repaired, if any. Added defaults are allowed. */
 function lost(value, parsed, path = "") {
   if (value === null || typeof value !== "object") {
     return value === parsed ? undefined : `${path} was mended`;

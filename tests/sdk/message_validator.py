@@ -1,8 +1,8 @@
-"""The official Python SDK as a judge: what comes is held to its own models.
+"""Validate received messages with the models of the official Python SDK.
 
-They take what is nearly right, mend what they can, and drop the rest without a word. So all that
-comes is held to them once more: nothing may be wrong, mended or unknown. What the SDK logs, and
-what it warns of, is a complaint as well.
+The models accept messages that are nearly right: they repair some fields, and drop others
+silently. So each message is validated again, strictly: no field may be wrong, repaired or unknown.
+Log messages and warnings of the SDK count as faults, too.
 """
 
 import json
@@ -17,52 +17,52 @@ from pydantic import BaseModel, ValidationError
 
 Json = dict[str, Any]
 Models = Mapping[str, type[BaseModel]]
-Verdict = Callable[[str | None, str | None], None]
+Report = Callable[[str | None, str | None], None]
 
 DROPPED = object()
-# The SDK has a model for it, but nothing that it would call, and logs that.
-UNANSWERED = "$/cancel_request"
+# The SDK has a model for it, but no handler, and logs that.
+NOT_DISPATCHED = "$/cancel_request"
 
 
-class Expected(NamedTuple):
-    """What may come, by method."""
+class ExpectedModels(NamedTuple):
+    """The models of the messages that may come, by method."""
 
     requests: Models
     notifications: Models
     results: Models
 
 
-class Judge(logging.Handler):
-    """Observes a connection, and says of each message what is wrong with it, if anything."""
+class Validator(logging.Handler):
+    """Observes a connection, and reports each message with its fault, if any."""
 
-    def __init__(self, expected: Expected, verdict: Verdict) -> None:
+    def __init__(self, expected: ExpectedModels, verdict: Report) -> None:
         super().__init__(logging.WARNING)
         self._expected = expected
-        self._notifications = {**expected.notifications, UNANSWERED: CancelRequestNotification}
-        self._verdict = verdict
+        self._notifications = {**expected.notifications, NOT_DISPATCHED: CancelRequestNotification}
+        self._report = verdict
         self._asked: dict[object, str] = {}
         logging.captureWarnings(capture=True)
         logging.getLogger().addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Complain of what the SDK complains of."""
-        if record.args != (UNANSWERED,):
-            self._verdict(None, self.format(record))
+        """Report log messages of the SDK as faults."""
+        if record.args != (NOT_DISPATCHED,):
+            self._report(None, self.format(record))
 
     def __call__(self, event: StreamEvent) -> None:
-        """Look at a message."""
+        """Validate a message."""
         message = event.message
         if event.direction is StreamDirection.INCOMING:
-            self._judge(message)
+            self._validate(message)
         elif "method" in message and "id" in message:
             self._asked[message["id"]] = message["method"]
 
-    def _judge(self, message: Json) -> None:
-        method, model, value = self._what_it_should_be(message)
-        wrong = fault(model, value)
-        self._verdict(method, wrong and f"{wrong} in {message}")
+    def _validate(self, message: Json) -> None:
+        method, model, value = self._find_model(message)
+        wrong = find_fault(model, value)
+        self._report(method, wrong and f"{wrong} in {message}")
 
-    def _what_it_should_be(self, message: Json) -> tuple[str, type[BaseModel] | None, object]:
+    def _find_model(self, message: Json) -> tuple[str, type[BaseModel] | None, object]:
         if method := message.get("method"):
             models = self._expected.requests if "id" in message else self._notifications
             return method, models.get(method), message.get("params")
@@ -72,8 +72,8 @@ class Judge(logging.Handler):
         return method, Error, message["error"]
 
 
-def fault(model: type[BaseModel] | None, value: object) -> str | None:
-    """Say what is wrong with what should be as `model` says."""
+def find_fault(model: type[BaseModel] | None, value: object) -> str | None:
+    """Return the first difference between a value and its model, if any."""
     if model is None:
         return "nothing that is known"
     try:
@@ -81,12 +81,12 @@ def fault(model: type[BaseModel] | None, value: object) -> str | None:
     except ValidationError as error:
         return str(error)
     if isinstance(parsed, InitializeRequest) and parsed.protocol_version != PROTOCOL_VERSION:
-        return None  # it greets in a version that this SDK does not have
-    return lost(value, parsed.model_dump(mode="json", by_alias=True))
+        return None  # the SDK does not have that version
+    return find_lost(value, parsed.model_dump(mode="json", by_alias=True))
 
 
-def lost(value: object, parsed: object, path: str = "") -> str | None:
-    """Say what a model has dropped or mended. What it adds are defaults."""
+def find_lost(value: object, parsed: object, path: str = "") -> str | None:
+    """Return a field that the model has dropped or repaired, if any. Added defaults are allowed."""
     match value, parsed:
         case dict(), dict():
             pairs = [(key, inner, parsed.get(key, DROPPED)) for key, inner in value.items()]
@@ -95,5 +95,5 @@ def lost(value: object, parsed: object, path: str = "") -> str | None:
         case _:
             is_same = type(value) is type(parsed) and value == parsed
             return None if is_same else f"{path} was dropped or mended"
-    found = (lost(inner, kept, f"{path}/{key}") for key, inner, kept in pairs)
+    found = (find_lost(inner, kept, f"{path}/{key}") for key, inner, kept in pairs)
     return next(filter(None, found), None)

@@ -1,4 +1,4 @@
-// What the agents do in a turn: as the example agent, a scene for each word that calls for one.
+// The actions of an agent in a turn, selected by words in the prompt as in the example agent.
 
 const PLAN = ["Look at the question", "Find an answer"];
 const PERMISSIONS = [
@@ -6,7 +6,7 @@ const PERMISSIONS = [
   { optionId: "reject", name: "Reject", kind: "reject_once" },
 ];
 
-const SCENES = [
+const ACTIONS = [
   [/\bthink\b/i, (turn) => turn.say("agent_thought", "I think that this is a thought.")],
   [/\bplan\b/i, plan],
   [/\bread\b/i, read],
@@ -16,10 +16,10 @@ const SCENES = [
   [/\bhow many prompts\b/i, recallNumber],
 ];
 
-/** Play a turn, and return why it stopped. */
+/** Run a turn, and return the stop reason. */
 export async function play(turn) {
-  for (const [phrase, scene] of SCENES) {
-    if (phrase.test(turn.words)) await scene(turn);
+  for (const [phrase, action] of ACTIONS) {
+    if (phrase.test(turn.words)) await action(turn);
     if (turn.isCancelled) return "cancelled";
   }
   await turn.say("agent_message", "That is all.");
@@ -60,7 +60,7 @@ async function recallNumber(turn) {
   await turn.say("agent_message", `You sent ${length} prompts before this one.\n`);
 }
 
-/** Return what the user said before, as far as a model would know. */
+/** Return the earlier prompts that a model would know. */
 function remembered(turn) {
   const handedOver = turn.prompts[0].slice(0, -1).flatMap((it) => it.text.split("\n"));
   return [
