@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from client_model_v1 import Editor
 from agent_imitations import AGENTS
+from client_model_v1 import Editor
 from stdio_client import REKINDLE, Client, Json, is_running, kind, said
 
 QUIRKY = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
