@@ -230,7 +230,7 @@ async def _kill_in_turn(runner: SessionRunner, session: CheckedSession) -> None:
 async def _lost_by_kill(
     runner: SessionRunner,
     session: CheckedSession,
-    told: OpeningTrace,
+    replayed_opening: OpeningTrace,
     scenario: str,
     faults: list[Fault],
 ) -> list[Fault]:
@@ -242,7 +242,7 @@ async def _lost_by_kill(
     if not faults:
         return []
     turn = await runner.prompt(session.id, runner.settings.prompt)
-    expected = [*told.items, *digest.digest_turn(runner.settings.prompt, turn.updates)]
+    expected = [*replayed_opening.items, *digest.digest_turn(runner.settings.prompt, turn.updates)]
     await runner.processes.restart(kill=False)
     opening = await runner.reopen(session, replayed=True)
     kept = list(replays.lost_turns(opening, expected))
