@@ -147,7 +147,7 @@ def test_when_the_client_leaves_the_agents_input_ends(start: Start, tmp_path: Pa
 
 
 def test_an_agent_that_does_not_end_is_ended_with_its_children(start: Start) -> None:
-    client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
+    client = start(sys.executable, AGENTS / "agent_ignores_signals.py", options=("--grace", "0.1"))
     pids = [int(pid) for pid in client.next_line().split()]
     assert all(map(is_running, pids))
     assert client.end()[0] == 128 + signal.SIGKILL
@@ -169,7 +169,7 @@ def test_what_an_agent_leaves_running_is_ended(start: Start) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_are_passed_on(start: Start, number: signal.Signals) -> None:
-    client = start(sys.executable, AGENTS / "signalled.py")
+    client = start(sys.executable, AGENTS / "agent_reports_signals.py")
     assert client.next_line() == b"ready\n"
     client.process.send_signal(number)
     assert client.next_line() == b"got %d\n" % number
@@ -180,7 +180,7 @@ def test_signals_are_passed_on(start: Start, number: signal.Signals) -> None:
 def test_a_signal_that_asks_for_the_end_ends_also_an_agent_that_ignores_it(
     start: Start, number: signal.Signals
 ) -> None:
-    client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
+    client = start(sys.executable, AGENTS / "agent_ignores_signals.py", options=("--grace", "0.1"))
     pids = [int(pid) for pid in client.next_line().split()]
     client.process.send_signal(number)
     assert client.end(hang_up=False)[0] == 128 + signal.SIGKILL

@@ -16,7 +16,7 @@ from stdio_client_v2 import HELLO, START, ClientV2
 from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, ToolSessionFile
 
 Start = Callable[..., Client]
-AGENT = Path(__file__).parents[1] / "agents" / "tool_like.py"
+AGENT = Path(__file__).parents[1] / "agents" / "agent_with_session_file.py"
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 FORGETFUL = (*EXAMPLE_AGENT, "--offer", "none")
 

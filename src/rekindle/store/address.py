@@ -87,15 +87,16 @@ def is_there(path: Path) -> bool:
 
 
 def open_store(
-    path: Path, *, create: bool = True, tell: Callable[[str], object] = lambda _: None
+    path: Path | str, *, create: bool = True, tell: Callable[[str], object] = lambda _: None
 ) -> "Store":
-    """Open the store at `path`. Raises StoreUnavailable, StoreTooNew.
+    """Open the store at a path or address. Raises StoreUnavailable, StoreTooNew, UsageError.
 
     Whoever may write to it takes in what waits of others that have ended. What of that cannot be
     recorded is told.
     """
     from rekindle.store.sqlite.store import SqliteStore  # noqa: PLC0415 - heavy
 
+    path = locate(path) if isinstance(path, str) else path
     store = SqliteStore(path, create=create)
     if create and pending_files(path):
         from rekindle.store.sqlite.pending import take_in  # noqa: PLC0415 - seldom needed
