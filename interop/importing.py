@@ -18,7 +18,7 @@ from interop.known import reason_of
 from interop.model import mind
 from interop.outcome import IMPORT_STEPS, Explained, Outcome, Wrong, reason
 from interop.place import Place
-from rekindle.client import Agent, Item, RekindleError, Session, ToolCall
+from rekindle.client import Agent, ClientSession, Item, RekindleError, ToolCall
 from rekindle.jsonvalue import as_object
 
 Json = dict[str, Any]
@@ -188,7 +188,7 @@ class Importing:
             raise Wrong(f"importedFrom is {meta.get('importedFrom')}")
         return meta
 
-    def _check_told(self, session: Session) -> None:
+    def _check_told(self, session: ClientSession) -> None:
         """See whether what is told is what was seen, but for what has a reason."""
         unexplained: list[str] = []
         for found in map(self._named, differences(self._seen, session.history)):
@@ -247,7 +247,7 @@ async def _bounded(do: Callable[[], Awaitable[object]]) -> object:
         return await do()
 
 
-async def _give(session: Session, task: str) -> mind.Report:
+async def _give(session: ClientSession, task: str) -> mind.Report:
     """Prompt with a task, and return what the model said that it was shown."""
     turn = session.prompt(task)
     await turn

@@ -23,7 +23,7 @@ from interop.model.server import serving
 from interop.outcome import FORMS, Form, Outcome, Result
 from interop.place import Place, prepared
 from interop.scenario import Scenario
-from rekindle.client import Question, connect
+from rekindle.client import PermissionRequest, connect
 
 Say = Callable[[str], None]
 
@@ -61,7 +61,7 @@ def _run_form(spec: AgentSpec, form: Form, say: Say) -> Scenario:
             place.command,
             behind_rekindle=form != "bare",
             protocol=2 if form == "v2" else 1,
-            on_permission=Question.allow,
+            on_permission=PermissionRequest.allow,
             on_stderr=log,
             on_notice=log,
             environ=place.environ,
@@ -93,7 +93,11 @@ def _run_import(spec: AgentSpec, say: Say) -> Importing:
         other = places.enter_context(prepared(successor, url)) if is_there else None
         place = places.enter_context(prepared(spec, url))
         start = partial(
-            connect, on_permission=Question.allow, on_stderr=log, on_notice=log, grace=_GRACE
+            connect,
+            on_permission=PermissionRequest.allow,
+            on_stderr=log,
+            on_notice=log,
+            grace=_GRACE,
         )
         importing = Importing(spec.tool, place, start, say)
         try:

@@ -14,7 +14,16 @@ from typing import TypeVar
 from interop.killing import kill_descendants
 from interop.model import mind
 from interop.outcome import STEPS, Outcome, Wrong, reason
-from rekindle.client import Agent, Message, NotOffered, RekindleError, Role, Said, Session, ToolCall
+from rekindle.client import (
+    Agent,
+    ClientSession,
+    Message,
+    MessageChunk,
+    NotOffered,
+    RekindleError,
+    Role,
+    ToolCall,
+)
 
 T = TypeVar("T")
 Start = Callable[[], AbstractAsyncContextManager[Agent]]
@@ -100,7 +109,7 @@ class Scenario:
             opened.append(await agent.load(session_id, self._project))
             await self._check_told(opened[0])
 
-        opened: list[Session] = []
+        opened: list[ClientSession] = []
         await self._try("list", listed)
         await self._try("load", load)
         if opened:
@@ -121,8 +130,8 @@ class Scenario:
             if forked[0].id == session_id:
                 raise Wrong("it has the same id")
 
-        opened: list[Session] = []
-        forked: list[Session] = []
+        opened: list[ClientSession] = []
+        forked: list[ClientSession] = []
         await self._try("resume", resume)
         if opened:
             await self._try("resume memory", lambda: self._check_memory(opened[0], "delta"))
@@ -139,23 +148,23 @@ class Scenario:
 
     # -- steps --------------------------------------------------------------------------
 
-    async def _kill_agent(self, session: Session) -> str:
+    async def _kill_agent(self, session: ClientSession) -> str:
         kill_descendants(but_for_children=True)
         # What is sent to an agent whose end was not noticed yet is lost with it, and refused.
         await asyncio.sleep(_UNTIL_NOTICED)
         return await self._check_memory(session, "november")
 
-    async def _cut_off(self, session: Session) -> None:
+    async def _cut_off(self, session: ClientSession) -> None:
         """Leave a turn in the middle of its answer: all is killed after that."""
         turn = session.prompt(mind.slow_task(_CUT_OFF))
         with suppress(TimeoutError, RekindleError):
             async with asyncio.timeout(_PATIENCE):
                 async for event in turn:
-                    if isinstance(event, Said):
+                    if isinstance(event, MessageChunk):
                         self._was_cut_off = True
                         break
 
-    async def _check_cut_off(self, session: Session) -> str:
+    async def _check_cut_off(self, session: ClientSession) -> str:
         if not self._was_cut_off:
             raise Wrong("no turn was cut off")
         before = len(self._tasks)
@@ -165,7 +174,7 @@ class Scenario:
         # What was told stands within another message, and is no earlier one.
         return "native" if report.earlier > before else "told"
 
-    async def _check_fork(self, fork: Session, opened: list[Session]) -> str:
+    async def _check_fork(self, fork: ClientSession, opened: list[ClientSession]) -> str:
         tasks = list(self._tasks)
         try:
             remark = await self._check_memory(fork, "echo")
@@ -177,7 +186,7 @@ class Scenario:
                 raise Wrong("what was said in the fork is in the original, too")
         return remark
 
-    async def _close(self, agent: Agent, session: Session) -> None:
+    async def _close(self, agent: Agent, session: ClientSession) -> None:
         await session.close()
         if agent.offers("list") and not await self._is_listed(agent, session.id):
             raise Wrong("a closed session is not in the list")
@@ -191,7 +200,9 @@ class Scenario:
 
     # -- what they need -----------------------------------------------------------------
 
-    async def _give(self, session: Session, name: str, reading: Path | None = None) -> mind.Report:
+    async def _give(
+        self, session: ClientSession, name: str, reading: Path | None = None
+    ) -> mind.Report:
         """Prompt with a task, and return what the model said that it was shown."""
         turn = session.prompt(mind.task(name, str(reading) if reading else None))
         self._tasks.append(name)
@@ -201,7 +212,7 @@ class Scenario:
             raise Wrong(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
         return report
 
-    async def _check_memory(self, session: Session, name: str) -> str:
+    async def _check_memory(self, session: ClientSession, name: str) -> str:
         """Give a task, and see whether the model was shown all before it; say by which means."""
         before = list(self._tasks)
         report = await self._give(session, name)
@@ -215,7 +226,7 @@ class Scenario:
             raise Wrong(shown)
         return "native" if report.earlier >= len(before) else "told"
 
-    async def _check_told(self, session: Session) -> None:
+    async def _check_told(self, session: ClientSession) -> None:
         """See whether the client was told all of it by now, as the protocol demands."""
         missing = self._untold(session)
         for _ in range(_LATE if missing else 0):
@@ -226,7 +237,7 @@ class Scenario:
         if missing:
             raise Wrong(missing)
 
-    def _untold(self, session: Session) -> str | None:
+    def _untold(self, session: ClientSession) -> str | None:
         """Return what is wrong with what was told: each prompt, answer and tool call, once."""
         said = [item for item in session.history if isinstance(item, Message)]
         by_user = [it.text for it in said if it.role is Role.USER]

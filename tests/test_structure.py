@@ -12,23 +12,13 @@ MAX_MUTABLE_FIELDS = 12
 
 TOO_MANY_FIELDS = {
     "cli/picker/list_view.py:List",
-    "client/process.py:Process",
-    "client/session_channel.py:Talk",
-    "conformance/session_runner.py:Examiner",
     "transcript/reducer.py:Transcript",
 }
 """Classes that still have too many fields. The list only shrinks."""
 DEFINED_TWICE = {
     "Agent",
-    "Answer",
-    "Found",
     "Line",
-    "Said",
-    "Session",
-    "Sessions",
     "Step",
-    "Talk",
-    "Turn",
 }
 """Public class names that still have two definitions. The list only shrinks."""
 

@@ -11,7 +11,7 @@ StartV2 = Callable[..., ClientV2]
 
 @pytest.fixture
 def agent() -> Iterator[Start]:
-    """Start agents of the test's own."""
+    """Start agents for one test."""
     clients: list[Client] = []
 
     def start(*flags: str) -> Client:
@@ -25,7 +25,7 @@ def agent() -> Iterator[Start]:
 
 @pytest.fixture
 def agent_v2() -> Iterator[StartV2]:
-    """Start agents of the test's own that speak version 2."""
+    """Start agents of version 2 for one test."""
     clients: list[ClientV2] = []
 
     def start(*flags: str) -> ClientV2:
@@ -39,7 +39,7 @@ def agent_v2() -> Iterator[StartV2]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Client]:
-    """Start one agent for all tests that need only a session of their own."""
+    """Start one agent for all tests that need only their own session."""
     client = Client(*EXAMPLE_AGENT, "--offer", "all")
     yield client
     client.close()
@@ -53,7 +53,7 @@ def client(shared: Client) -> Client:
 
 @pytest.fixture(scope="module")
 def shared_v2() -> Iterator[ClientV2]:
-    """Start one agent for all tests of version 2 that need only a session of their own."""
+    """Start one agent of version 2 for all tests that need only their own session."""
     client = ClientV2(*EXAMPLE_AGENT, "--protocol", "2", "--offer", "all")
     yield client
     client.close()

@@ -19,7 +19,7 @@ from rekindle.store.sqlite.store import SqliteStore
 from safe_documents import UNSEEN
 from stdio_client import PATIENCE, REKINDLE
 
-AGENT = Path(__file__).parents[1] / "agents" / "spiteful.py"
+AGENT = Path(__file__).parents[1] / "agents" / "agent_random_messages.py"
 NEW = {"id": "new", "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
 
 

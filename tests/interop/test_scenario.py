@@ -12,7 +12,7 @@ from interop.model.server import serving
 from interop.outcome import IMPORT_STEPS, STEPS, Outcome
 from interop.place import Place
 from interop.scenario import Scenario
-from rekindle.client import Question, connect
+from rekindle.client import PermissionRequest, connect
 
 AGENT = Path(__file__).parents[1] / "support" / "model_agent.py"
 ALL = ("list", "load", "resume", "fork", "close", "delete")
@@ -31,7 +31,7 @@ def outcomes(
             (sys.executable, str(AGENT), f"{url}/v1", str(kept), *traits),
             behind_rekindle=is_behind_rekindle,
             protocol=protocol,
-            on_permission=Question.allow,
+            on_permission=PermissionRequest.allow,
             environ={"REKINDLE_STORE": str(folder / "s.db")},
         )
         scenario = Scenario(start, project, print, is_behind_rekindle=is_behind_rekindle)

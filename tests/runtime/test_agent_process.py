@@ -147,7 +147,7 @@ def test_the_agent_gets_eof_when_the_client_leaves(start: Start, tmp_path: Path)
 
 
 def test_an_agent_that_does_not_exit_is_killed_with_its_children(start: Start) -> None:
-    client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
+    client = start(sys.executable, AGENTS / "agent_ignores_signals.py", options=("--grace", "0.1"))
     pids = [int(pid) for pid in client.next_line().split()]
     assert all(map(is_running, pids))
     assert client.end()[0] == 128 + signal.SIGKILL
@@ -169,7 +169,7 @@ def test_processes_left_by_the_agent_are_ended(start: Start) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_are_forwarded_to_the_agent(start: Start, number: signal.Signals) -> None:
-    client = start(sys.executable, AGENTS / "signalled.py")
+    client = start(sys.executable, AGENTS / "agent_reports_signals.py")
     assert client.next_line() == b"ready\n"
     client.process.send_signal(number)
     assert client.next_line() == b"got %d\n" % number
@@ -178,7 +178,7 @@ def test_signals_are_forwarded_to_the_agent(start: Start, number: signal.Signals
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_sigterm_ends_an_agent_that_ignores_it(start: Start, number: signal.Signals) -> None:
-    client = start(sys.executable, AGENTS / "stubborn.py", options=("--grace", "0.1"))
+    client = start(sys.executable, AGENTS / "agent_ignores_signals.py", options=("--grace", "0.1"))
     pids = [int(pid) for pid in client.next_line().split()]
     client.process.send_signal(number)
     assert client.end(hang_up=False)[0] == 128 + signal.SIGKILL

@@ -8,7 +8,7 @@ import pytest
 
 from stdio_client import PATIENCE, REKINDLE
 
-PLAYER = Path(__file__).parents[1] / "agents" / "player.py"
+PLAYER = Path(__file__).parents[1] / "agents" / "agent_plays_file.py"
 
 
 def update(text: bytes) -> bytes:

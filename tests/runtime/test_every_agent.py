@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_imitations import AGENTS
 from client_model_v1 import Editor
-from quirky import AGENTS
 from stdio_client import REKINDLE, Client, Json, is_running, kind, said
 
-QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
+QUIRKY = Path(__file__).parents[1] / "agents" / "agent_imitations.py"
 CWD = "/home/user/project"
 OPEN = {"cwd": CWD, "mcpServers": []}
 

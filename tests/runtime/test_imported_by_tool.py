@@ -13,21 +13,21 @@ from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
 from stdio_client_v2 import HELLO, START, ClientV2
-from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, Made
+from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, ToolSessionFile
 
 Start = Callable[..., Client]
-AGENT = Path(__file__).parents[1] / "agents" / "tool_like.py"
+AGENT = Path(__file__).parents[1] / "agents" / "agent_with_session_file.py"
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 FORGETFUL = (*EXAMPLE_AGENT, "--offer", "none")
 
 
 @pytest.fixture(params=TOOLS, ids=lambda it: it.tool)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> ToolSessionFile:
     return request.param(tmp_path)
 
 
 @pytest.fixture
-def imported(made: Made, store_path: Path) -> Made:
+def imported(made: ToolSessionFile, store_path: Path) -> ToolSessionFile:
     assert "1 session: 1 new" in made.imports(store_path)
     return made
 
@@ -53,12 +53,14 @@ def connect(start: Start, *agent: str | Path) -> Client:
     return client
 
 
-def own_agent(made: Made, offers: str, name: str | None = None) -> tuple[str | Path, ...]:
+def own_agent(
+    made: ToolSessionFile, offers: str, name: str | None = None
+) -> tuple[str | Path, ...]:
     """Return the command of the tool's agent, or of an agent with another name."""
     return (sys.executable, AGENT, name or made.agent, offers, made.file, made.home / "heard")
 
 
-def agent_requests(made: Made) -> list[tuple[str, str | None]]:
+def agent_requests(made: ToolSessionFile) -> list[tuple[str, str | None]]:
     """Return the agent's requests with their sessions, without `initialize` and `session/list`."""
     lines = (made.home / "heard").read_bytes().splitlines()
     handed_over = [json.loads(line) for line in lines]
@@ -92,7 +94,9 @@ def prompts(store: Path, session_id: str) -> list[str]:
 # -- list and load --------------------------------------------------------------------------
 
 
-def test_a_v1_client_lists_and_loads_an_imported_session(start: Start, imported: Made) -> None:
+def test_a_v1_client_lists_and_loads_an_imported_session(
+    start: Start, imported: ToolSessionFile
+) -> None:
     client = connect(start, *FORGETFUL)
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["cwd"], listed["title"]) == (
@@ -109,7 +113,7 @@ def test_a_v1_client_lists_and_loads_an_imported_session(start: Start, imported:
 
 
 def test_a_v2_client_lists_and_resumes_an_imported_session(
-    start_v2: Callable[..., ClientV2], imported: Made
+    start_v2: Callable[..., ClientV2], imported: ToolSessionFile
 ) -> None:
     client = start_v2(*FORGETFUL)
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -128,7 +132,7 @@ def test_a_v2_client_lists_and_resumes_an_imported_session(
 
 @pytest.mark.parametrize("offers", ["resume,load", "load,late"])
 def test_the_original_agent_restores_the_session_natively(
-    start: Start, imported: Made, offers: str
+    start: Start, imported: ToolSessionFile, offers: str
 ) -> None:
     client = connect(start, *own_agent(imported, offers))
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
@@ -149,7 +153,7 @@ def test_the_original_agent_restores_the_session_natively(
     assert [it["text"] for it in prompt["params"]["prompt"]] == ["Go on"]
 
 
-def handed_over(made: Made) -> list[dict[str, Any]]:
+def handed_over(made: ToolSessionFile) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (made.home / "heard").read_bytes().splitlines()]
 
 
@@ -159,7 +163,7 @@ def handed_over(made: Made) -> list[dict[str, Any]]:
     ids=["without-means", "another", "its-file-is-gone"],
 )
 def test_another_agent_gets_a_handover(
-    start: Start, imported: Made, offers: str, name: str | None, is_gone: str
+    start: Start, imported: ToolSessionFile, offers: str, name: str | None, is_gone: str
 ) -> None:
     if is_gone:
         imported.file.unlink()
@@ -180,7 +184,7 @@ def test_another_agent_gets_a_handover(
 
 
 def test_fork_close_and_delete_reach_the_original_agent(
-    start: Start, imported: Made, store_path: Path
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     session_id = imported.session_id
     client = connect(start, *own_agent(imported, "resume,fork,close,delete,list"))
@@ -208,7 +212,9 @@ def test_fork_close_and_delete_reach_the_original_agent(
     assert prompts(store_path, session_id) == [PROMPT, "Still there?"]
 
 
-def test_another_agent_does_not_delete_its_own_session(start: Start, imported: Made) -> None:
+def test_another_agent_does_not_delete_its_own_session(
+    start: Start, imported: ToolSessionFile
+) -> None:
     client = connect(start, *own_agent(imported, "resume,fork,delete", "another agent"))
     fork = client.call("session/fork", imported.opened)
     assert fork["_meta"]["rekindle"]["restored"] == "handover"
@@ -224,7 +230,7 @@ def test_another_agent_does_not_delete_its_own_session(start: Start, imported: M
 
 
 def test_search_export_and_import_keep_the_origin(
-    imported: Made, store_path: Path, tmp_path: Path
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path
 ) -> None:
     hits = as_json(store_path, "search", "Ada")
     assert {it["sessionId"] for it in hits} == {imported.session_id}
@@ -244,7 +250,7 @@ def test_search_export_and_import_keep_the_origin(
 
 
 def test_an_imported_session_continues_on_the_command_line(
-    imported: Made, store_path: Path, tmp_path: Path
+    imported: ToolSessionFile, store_path: Path, tmp_path: Path
 ) -> None:
     here = tmp_path / "moved"
     here.mkdir()
@@ -261,7 +267,9 @@ def test_an_imported_session_continues_on_the_command_line(
     assert len(as_json(store_path, "list", "--all")) == 2
 
 
-def test_imported_sessions_are_pruned_only_on_request(imported: Made, store_path: Path) -> None:
+def test_imported_sessions_are_pruned_only_on_request(
+    imported: ToolSessionFile, store_path: Path
+) -> None:
     assert rekindle(store_path, "compact").returncode == 0
     looked = rekindle(store_path, "prune", "--older-than", "1d", "--dry-run")
     assert imported.session_id in looked.stdout
@@ -276,7 +284,7 @@ def test_imported_sessions_are_pruned_only_on_request(imported: Made, store_path
 
 
 def test_a_session_recorded_here_and_by_the_tool_is_not_duplicated(
-    start: Start, imported: Made, store_path: Path
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     expected = [PROMPT]
     for number in (1, 2):
@@ -301,7 +309,7 @@ def test_a_session_recorded_here_and_by_the_tool_is_not_duplicated(
 
 
 def test_a_session_that_was_only_loaded_still_follows_its_file(
-    start: Start, imported: Made, store_path: Path
+    start: Start, imported: ToolSessionFile, store_path: Path
 ) -> None:
     client = connect(start, *FORGETFUL)
     client.call("session/load", imported.opened)

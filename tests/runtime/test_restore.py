@@ -16,7 +16,7 @@ from stdio_client import EXAMPLE_AGENT, NEW, Client, is_running, kind, said
 
 Start = Callable[..., Client]
 
-MUTE = Path(__file__).parents[1] / "agents" / "mute.py"
+MUTE = Path(__file__).parents[1] / "agents" / "agent_closes_stdout.py"
 DAY_US = 24 * 3600 * 1_000_000
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 

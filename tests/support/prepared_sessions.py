@@ -9,7 +9,10 @@ from rekindle.model import AgentIdentity, Opened
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
 
-STOPPING = (sys.executable, str(Path(__file__).parents[1] / "agents" / "stopping.py"))
+STOPPING = (
+    sys.executable,
+    str(Path(__file__).parents[1] / "agents" / "agent_chosen_stop_reason.py"),
+)
 HARMFUL = ("\x1b]", "\x1b[2J", "\x9b", "\x07")
 """What no terminal may get from an agent."""
 

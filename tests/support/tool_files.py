@@ -15,7 +15,7 @@ CWD = "/home/user/project"
 PROMPT, ANSWER = "My name is Ada.", "Hello, Ada."
 
 
-class Made(ABC):
+class ToolSessionFile(ABC):
     """A session in the files of a tool."""
 
     tool: str
@@ -53,7 +53,7 @@ class Made(ABC):
         return done.stderr.decode()
 
 
-class Claude(Made):
+class Claude(ToolSessionFile):
     """A session of Claude Code."""
 
     tool, agent = "claude", "@agentclientprotocol/claude-agent-acp"
@@ -69,7 +69,7 @@ class Claude(Made):
         self.file = self._made.write(self.home)
 
 
-class Codex(Made):
+class Codex(ToolSessionFile):
     """A session of Codex."""
 
     tool, agent = "codex", "@agentclientprotocol/codex-acp"
@@ -89,7 +89,7 @@ class Codex(Made):
         self.file = self._made.write(self.home)
 
 
-class OpenCode(Made):
+class OpenCode(ToolSessionFile):
     """A session of OpenCode."""
 
     tool, agent = "opencode", "OpenCode"
@@ -107,7 +107,7 @@ class OpenCode(Made):
         self.file = self._made.to_database(path)
 
 
-class Gemini(Made):
+class Gemini(ToolSessionFile):
     """A session of Gemini CLI."""
 
     tool, agent = "gemini", "gemini-cli"

@@ -11,7 +11,13 @@ from rekindle.cli.render.live import Live
 from rekindle.cli.render.permission import asked_pieces, named
 from rekindle.cli.render.printer import paper_of
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
-from rekindle.client.events import Called, Event, Seam, Watch, latest_change
+from rekindle.client.events import (
+    Event,
+    EventBuilder,
+    SurrogateJoiner,
+    ToolCallUpdated,
+    latest_change,
+)
 from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
@@ -60,7 +66,7 @@ class Follower:
     def __init__(self, transcript: Transcript, live: Live) -> None:
         self._transcript = transcript
         self._live = live
-        self._seam = Seam()
+        self._seam = SurrogateJoiner()
 
     def take(self, entry: Entry) -> None:
         """Take one more entry."""
@@ -80,16 +86,16 @@ class Follower:
         turns = self._transcript.turns
         return not turns or turns[-1].ended_us is not None
 
-    def _watch(self, entry: Entry) -> Watch | None:
+    def _watch(self, entry: Entry) -> EventBuilder | None:
         if entry.kind is not Kind.UPDATE:
             return None
-        return Watch(self._transcript, as_object(_params(entry).get("update")))
+        return EventBuilder(self._transcript, as_object(_params(entry).get("update")))
 
-    def _tell(self, entry: Entry, watch: Watch | None) -> None:
+    def _tell(self, entry: Entry, watch: EventBuilder | None) -> None:
         event: Event | None = None
         if watch is not None:
-            event = watch.event(entry.seq)
-            event = self._seam.mend(event) if event is not None else None
+            event = watch.build(entry.seq)
+            event = self._seam.join(event) if event is not None else None
         elif entry.kind is Kind.PERMISSION:
             self._ask(entry)
             return
@@ -101,7 +107,7 @@ class Follower:
     def _ask(self, entry: Entry) -> None:
         params = _params(entry)
         event = latest_change(self._transcript, entry.seq)
-        call = event.call if isinstance(event, Called) else None
+        call = event.tool_call if isinstance(event, ToolCallUpdated) else None
         if event is not None:
             self._live.take(event)
         self._live.ask(call, asked_pieces(params, call))

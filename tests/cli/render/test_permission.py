@@ -12,7 +12,10 @@ from pty_terminal import Terminal
 from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
 from rekindle.client.models import ToolCall
 
-ASKING = (sys.executable, str(Path(__file__).parents[2] / "agents" / "asking.py"))
+ASKING = (
+    sys.executable,
+    str(Path(__file__).parents[2] / "agents" / "agent_requests_permission.py"),
+)
 DIFF = {"type": "diff", "path": "/etc/passwd", "oldText": "a\n", "newText": "b\n"}
 COMMAND = {
     "toolCallId": "t",

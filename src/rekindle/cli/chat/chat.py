@@ -23,7 +23,14 @@ from rekindle.cli.render.transcript import (
     heading,
     turn_pieces,
 )
-from rekindle.client import Agent, AgentGone, AgentRefused, Asked, Command, Session
+from rekindle.client import (
+    Agent,
+    AgentGone,
+    AgentRefused,
+    ClientSession,
+    PermissionRequested,
+    SlashCommand,
+)
 from rekindle.client.session_record import commands_in
 from rekindle.export.content import Terminals
 from rekindle.export.labels import failure, stopped
@@ -34,8 +41,8 @@ if TYPE_CHECKING:
     from rekindle.cli.chat.input_line import Line
 
 _OWN_COMMANDS = (
-    Command(name="help", description="what can be typed here"),
-    Command(name="quit", description="leave; `rekindle resume` goes on later"),
+    SlashCommand(name="help", description="what can be typed here"),
+    SlashCommand(name="quit", description="leave; `rekindle resume` goes on later"),
 )
 _HELP = """\
 Enter sends; Alt-Enter, or \\ before Enter, begins a new line; ↑ brings earlier prompts back.
@@ -53,7 +60,7 @@ class Chat:
         """What was said before."""
         self._keyboard = Keyboard()
         self._live = Live(paper, detail, self._terminals)
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
         self._interrupts = Interrupts(self._tell_of_cancel)
         self._presses = 0
         """How often Ctrl-C was pressed where nothing was typed."""
@@ -143,14 +150,14 @@ class Chat:
             if words.strip():
                 return None if words.strip() in {"/quit", "/exit"} else words.strip("\n")
 
-    async def _take_turn(self, session: Session, words: str) -> None:
+    async def _take_turn(self, session: ClientSession, words: str) -> None:
         turn = session.prompt(words)
         self._paper.hint("… (Ctrl-C cancels)")
         try:
             with self._interrupts.cancelling(turn):
                 async for event in turn:
-                    if isinstance(event, Asked):
-                        await ask(event.question, self._live, self._keyboard)
+                    if isinstance(event, PermissionRequested):
+                        await ask(event.request, self._live, self._keyboard)
                     else:
                         self._live.take(event)
         except AgentRefused as error:
@@ -175,7 +182,7 @@ class Chat:
         )
         return [words for it in said if (words := it.text)]
 
-    def _commands(self) -> tuple[Command, ...]:
+    def _commands(self) -> tuple[SlashCommand, ...]:
         own = self._session.commands if self._session is not None else ()
         return (*_OWN_COMMANDS, *(own or commands_in(self._record)))
 

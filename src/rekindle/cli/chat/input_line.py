@@ -13,7 +13,7 @@ from prompt_toolkit.styles import Style
 from rekindle.cli.formatting import one_line
 from rekindle.cli.render.rich_text import PROMPT
 from rekindle.cli.terminal import is_painted
-from rekindle.client import Command
+from rekindle.client import SlashCommand
 
 _STYLE = Style.from_dict({"prompt": "bold ansicyan", "": "bold ansicyan"})
 _ROWS_FOR_COMPLETIONS = 6
@@ -22,7 +22,7 @@ _ROWS_FOR_COMPLETIONS = 6
 class Line:
     """Reads what the user says, prompt by prompt."""
 
-    def __init__(self, said: Sequence[str], commands: Callable[[], Iterable[Command]]) -> None:
+    def __init__(self, said: Sequence[str], commands: Callable[[], Iterable[SlashCommand]]) -> None:
         history = InMemoryHistory()
         for words in said:
             history.append_string(words)
@@ -52,7 +52,7 @@ class Line:
 class _Commands(Completer):
     """Completes slash commands, at the beginning of what is said."""
 
-    def __init__(self, commands: Callable[[], Iterable[Command]]) -> None:
+    def __init__(self, commands: Callable[[], Iterable[SlashCommand]]) -> None:
         self._commands = commands
 
     def get_completions(

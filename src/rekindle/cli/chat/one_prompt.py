@@ -17,12 +17,12 @@ from rekindle.cli.render.transcript import ended
 from rekindle.cli.terminal import is_terminal
 from rekindle.client import (
     AgentRefused,
-    Asked,
     ClientError,
+    ClientSession,
     Event,
-    Question,
-    Said,
-    Session,
+    MessageChunk,
+    PermissionRequest,
+    PermissionRequested,
     Turn,
 )
 from rekindle.export.description import describe_turn
@@ -43,7 +43,7 @@ class Print(Protocol):
         """See what happens."""
         ...
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """See how it ended."""
         ...
 
@@ -68,7 +68,7 @@ class Errand:
             except asyncio.CancelledError:
                 return EXIT_CODE
 
-    async def _see_through(self, session: Session, prompt: str) -> int:
+    async def _see_through(self, session: ClientSession, prompt: str) -> int:
         turn = session.prompt(prompt)
         try:
             with self._interrupts.cancelling(turn):
@@ -84,12 +84,12 @@ class Errand:
 
     async def _hear(self, turn: Turn) -> None:
         async for event in turn:
-            if isinstance(event, Asked):
-                await self._answer(event.question)
+            if isinstance(event, PermissionRequested):
+                await self._answer(event.request)
             else:
                 self._out.take(event)
 
-    async def _answer(self, question: Question) -> None:
+    async def _answer(self, question: PermissionRequest) -> None:
         if question.is_answered:
             return
         if self._is_allowed and question.can_be_allowed:
@@ -103,7 +103,7 @@ class Errand:
             question.reject()
             _complain(f"refused, because nobody said --yes: {about(question)}")
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: PermissionRequest) -> None:
         self._keyboard = self._keyboard or Keyboard()
         live = Live(paper_of(sys.stderr), FOLDED, dict)
         with self._keyboard.quiet():
@@ -141,7 +141,7 @@ class _Text:
 
     def take(self, event: Event) -> None:
         """Print what is said. What comes between two messages without ids, parts them."""
-        if not isinstance(event, Said):
+        if not isinstance(event, MessageChunk):
             self._is_broken = True
             return
         if "rekindle" in event.meta:
@@ -155,7 +155,7 @@ class _Text:
         sys.stdout.write(printable(event.text))
         sys.stdout.flush()
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """End the last line."""
         del session, turn
         if self._message is not None:
@@ -168,7 +168,7 @@ class _Json:
     def take(self, event: Event) -> None:
         """Wait for the end."""
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """Print the turn."""
         whole: dict[str, Any] = {"sessionId": session.id, **describe_turn(turn)}
         # Only what happens here is known here, and not how many turns there were before.
@@ -188,7 +188,7 @@ class _Pretty:
         """Print it."""
         self._live.take(event)
 
-    def end(self, session: Session, turn: model.TranscriptTurn) -> None:
+    def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """Print how it ended, if not as it should."""
         del session
         self._screen.unhint()

@@ -7,7 +7,7 @@ from rekindle.cli.formatting import one_line
 from rekindle.cli.render.live import Live
 from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
 from rekindle.cli.render.transcript import Piece
-from rekindle.client import Choice, Question
+from rekindle.client import Choice, PermissionRequest
 
 _KEYS = "123456789bcdefghijklmopqrstuvwxz"
 """Without a, n and y: what they mean elsewhere is not to be meant here by chance."""
@@ -15,18 +15,18 @@ _KEYS = "123456789bcdefghijklmopqrstuvwxz"
 _LETTERS = {"allow_once": "y", "reject_once": "n", "reject_always": "n"}
 
 
-def about(question: Question) -> str:
+def about(question: PermissionRequest) -> str:
     """Say in short what a question is about."""
-    return one_line(asked_in_short(question.title, question.params, question.call))
+    return one_line(asked_in_short(question.title, question.params, question.tool_call))
 
 
-async def ask(question: Question, live: Live, keyboard: Keyboard) -> None:
+async def ask(question: PermissionRequest, live: Live, keyboard: Keyboard) -> None:
     """Let the user choose by a key. What is cancelled meanwhile, is answered already."""
     if question.is_answered:
         return
     keyboard.forget()
-    live.ask(question.call, asked_pieces(question.params, question.call))
-    words = f"{one_line(named(question.title, question.call))}?"
+    live.ask(question.tool_call, asked_pieces(question.params, question.tool_call))
+    words = f"{one_line(named(question.title, question.tool_call))}?"
     live.show(Piece(kind="question", words=words, mark="? ", mark_kind="going"))
     keys = _keys(question.choices)
     for key, choice in zip(_KEYS, question.choices, strict=False):

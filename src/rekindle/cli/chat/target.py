@@ -10,8 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rekindle.cli.formatting import one_line, title
-from rekindle.client import Agent, AgentRefused, ClientError, connect
-from rekindle.client.session import Session as Open
+from rekindle.client import Agent, AgentRefused, ClientError, ClientSession, connect
 from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreError, UsageError
 from rekindle.model import Session
 from rekindle.store.address import StoreAddress, locate
@@ -64,13 +63,13 @@ class Place(Struct, frozen=True, kw_only=True):
             yield agent
 
     @staticmethod
-    async def close(session: Open) -> None:
+    async def close(session: ClientSession) -> None:
         """Let go of a session, so that others may have it at once."""
         with suppress(ClientError, TimeoutError):
             async with asyncio.timeout(_PATIENCE_TO_CLOSE):
                 await session.close()
 
-    async def open(self, agent: Agent) -> Open:
+    async def open(self, agent: Agent) -> ClientSession:
         """Open the session, which the agent then remembers; or make one."""
         try:
             if self.session is None:

@@ -27,14 +27,14 @@ from rekindle.cli.progress import Bar
 from rekindle.cli.render.conformance import described, print_report
 from rekindle.conformance import (
     LONG_PROMPT,
-    PATIENCE,
     PROMPT,
     SCENARIOS,
-    Report,
-    Settings,
-    examine,
+    TIMEOUT,
+    CheckReport,
+    CheckSettings,
     is_failure,
     orphans,
+    run_check,
 )
 from rekindle.errors import UsageError
 
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         type=seconds,
-        default=PATIENCE,
+        default=TIMEOUT,
         metavar="SECONDS",
         help="how long to wait for an answer, or the end of a turn (default: %(default)g)",
     )
@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(
         prefix="rekindle-check-", ignore_cleanup_errors=True
     ) as folder:
-        settings = Settings(
+        settings = CheckSettings(
             command=command,
             # As agents will name it, who may follow links.
             folder=Path(folder).resolve(),
@@ -95,9 +95,9 @@ def main(arguments: argparse.Namespace) -> int:
             prompt=arguments.prompt,
             long_prompt=arguments.long_prompt,
             login=arguments.login,
-            patience=arguments.patience,
+            timeout=arguments.patience,
         )
-        with orphans.ended():
+        with orphans.killed_at_exit():
             report = asyncio.run(_examined(settings, arguments.only))
     if arguments.json:
         print_json(described(report, command))
@@ -109,10 +109,10 @@ def main(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
         print(f"rekindle: cannot be checked: {one_line(obstacle)}", file=sys.stderr)
         return CANNOT_BE_CHECKED
-    return 1 if any(map(is_failure, report.findings)) else 0
+    return 1 if any(map(is_failure, report.results)) else 0
 
 
-async def _examined(settings: Settings, only: list[str]) -> Report:
+async def _examined(settings: CheckSettings, only: list[str]) -> CheckReport:
     """Examine, and end the agent whatever ends us."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if task is not None:
@@ -121,6 +121,6 @@ async def _examined(settings: Settings, only: list[str]) -> Report:
                 loop.add_signal_handler(number, task.cancel)
     with Bar("Checking") as bar:
         try:
-            return await examine(settings, only, bar.at)
+            return await run_check(settings, only, bar.at)
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None

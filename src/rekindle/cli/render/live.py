@@ -16,7 +16,7 @@ from rekindle.cli.render.transcript import (
     tool_line,
     turn_heading,
 )
-from rekindle.client.events import Called, Event, Planned, Said, Thought
+from rekindle.client.events import Event, MessageChunk, PlanUpdated, ThoughtChunk, ToolCallUpdated
 from rekindle.client.models import PlanEntry
 from rekindle.export.content import Call, Terminals, is_over
 from rekindle.export.labels import Step
@@ -44,16 +44,16 @@ class Live:
     def take(self, event: Event) -> None:
         """Print what happens."""
         match event:
-            case Said() if "rekindle" in event.meta:
+            case MessageChunk() if "rekindle" in event.meta:
                 self.show(handover())
-            case Said():
+            case MessageChunk():
                 self._say("agent", "", event)
-            case Thought():
+            case ThoughtChunk():
                 if self._detail.thoughts is not False:
                     self._say("thought", "~ ", event)
-            case Called(call):
+            case ToolCallUpdated(call):
                 self.call(call)
-            case Planned(plan):
+            case PlanUpdated(plan):
                 self._plan(plan.id, list(plan.entries))
             case _:
                 pass
@@ -104,7 +104,7 @@ class Live:
                 for piece in item_pieces(item, self._detail, self._terminals()):
                     self.show(piece)
             case model.TranscriptMessage():
-                make = Thought if item.role is Role.THOUGHT else Said
+                make = ThoughtChunk if item.role is Role.THOUGHT else MessageChunk
                 self.take(make(text=said_in(item.blocks), message_id=item.id))
             case model.ToolCallItem():
                 self.call(item)
@@ -117,9 +117,9 @@ class Live:
 
     # -- messages -----------------------------------------------------------------------
 
-    def _say(self, kind: str, mark: str, event: Said | Thought) -> None:
+    def _say(self, kind: str, mark: str, event: MessageChunk | ThoughtChunk) -> None:
         this = (kind, event.message_id)
-        if self._open != this or event.anew:
+        if self._open != this or event.replaces:
             self.pause()
             self._paper.begin(kind, mark)
             self._open = this

@@ -313,7 +313,7 @@ def _visible_text(content: bytes, fetch_output: FetchOutput) -> bytes:
 
 
 def _fenced(text: bytes, fence: bytes | None) -> Raw:
-    """Put a JSON string into a code block. Without a language it stays as it is."""
+    """Put a JSON string into a code block. `fence` is its language; None means no code block."""
     if fence is None:
         return Raw(text)
     # The search for a single character is much faster than the regular expression.

@@ -355,7 +355,7 @@ def parts_content(parts: Sequence[CodexPart], fence: bytes | None = None) -> lis
 
 
 def _fenced(text: Raw, fence: bytes | None) -> Raw:
-    """Put a JSON string into a code block. Without a language it stays as it is."""
+    """Put a JSON string into a code block. `fence` is its language; None means no code block."""
     if fence is None:
         return text
     inside = memoryview(text)[1:-1]
