@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from recorded_sessions import NOW
 from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Entry, Kind, Side
-from rekindle.transcript.model import Gap
+from rekindle.transcript.model import GapItem
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
@@ -99,5 +99,5 @@ def test_a_text_that_is_none_is_told_as_it_came() -> None:
 @pytest.mark.parametrize(("lost", "count"), [(3, 3), ("x", 0), ([], 0), (None, 0)])
 def test_a_gap_tells_how_much_is_lost_if_it_knows(lost: object, count: int) -> None:
     (gap,) = fold(entries([Kind.GAP], [{"lostEntries": lost}], 1)).turns[0].items
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, GapItem)
     assert gap.lost == count

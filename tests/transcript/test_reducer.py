@@ -4,7 +4,7 @@ from typing import Any
 
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     OtherItem,
     PlanItem,
     Role,
@@ -272,7 +272,7 @@ def test_a_prompt_without_a_name_stays_without() -> None:
 
 def test_a_gap_is_shown_where_it_is() -> None:
     transcript = fold([prompt("Go"), entry(Kind.GAP, {"lostEntries": 3})])
-    assert transcript.turns[0].items[1] == Gap(
+    assert transcript.turns[0].items[1] == GapItem(
         seq=transcript.turns[0].items[1].seq, at_us=transcript.turns[0].items[1].at_us, lost=3
     )
 
@@ -334,7 +334,7 @@ def test_messages_that_were_named_on_the_way_are_those_that_the_client_saw() -> 
         ]
     )
     texts = [
-        [(it.name, it.text) for it in turn.items if isinstance(it, TranscriptMessage)]
+        [(it.made_id, it.text) for it in turn.items if isinstance(it, TranscriptMessage)]
         for turn in transcript.turns
     ]
     assert texts == [

@@ -10,8 +10,9 @@ from rekindle.acp.jsonrpc import update_line
 from rekindle.jsonvalue import encode
 from rekindle.model import Entry, Kind, Opened, Side
 from rekindle.proxy.step import AGENT
+from rekindle.transcript.model import handover_notice
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import handover_notice, replay_v1
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ import pytest
 from rekindle.model import DocumentKind, SearchDocument
 from rekindle.text.tokens import GAP, humps, parted
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     PlanItem,
     Role,
     ToolCallItem,
@@ -76,7 +76,7 @@ def test_steps_of_plans_are_found() -> None:
 
 
 def test_what_may_still_be_added_to_is_there_though_empty() -> None:
-    assert words(said(), said(id_="m"), Gap(seq=1, at_us=1, lost=2)) == [""]
+    assert words(said(), said(id_="m"), GapItem(seq=1, at_us=1, lost=2)) == [""]
 
 
 def test_what_cannot_be_searched_for_is_taken_out() -> None:

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from rekindle.transcript.titles import LONGEST, shorten, title_from_prompt
+from rekindle.transcript.titles import MAX_TITLE, shorten, title_from_prompt
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ def test_a_title_is_made_of_the_first_words(blocks: list[object], title: str | N
 
 def test_a_long_title_is_cut_at_a_word() -> None:
     cut = shorten("word " * 50)
-    assert len(cut) <= LONGEST
+    assert len(cut) <= MAX_TITLE
     assert cut.endswith("word…")
 
 
 def test_one_long_word_is_cut_anywhere() -> None:
-    assert shorten("x" * 200) == "x" * (LONGEST - 1) + "…"
-    assert shorten("a " + "x" * 200) == "a " + "x" * (LONGEST - 3) + "…"
+    assert shorten("x" * 200) == "x" * (MAX_TITLE - 1) + "…"
+    assert shorten("a " + "x" * 200) == "a " + "x" * (MAX_TITLE - 3) + "…"
 
 
 @example("a " * 100)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from rekindle.model import Entry, Kind, Side
 from rekindle.transcript.model import PlanItem, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import Transcript, fold
-from rekindle.transcript.replay_v1 import message_id, replay_v1
+from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
 
 Json = dict[str, Any]
@@ -141,7 +141,7 @@ def shared(transcript: Transcript, fields: frozenset[str]) -> list[Json]:
             match item:
                 case TranscriptMessage():
                     meta = {k: v for k, v in item.meta.items() if k != "rekindle"}
-                    words = {"id": message_id(item), "blocks": item.blocks, "meta": meta}
+                    words = {"id": item.replay_id, "blocks": item.blocks, "meta": meta}
                     items += [{"is": item.role.value, **words}] if item.blocks else []
                 case ToolCallItem():
                     known = {k: v for k, v in item.fields.items() if k in fields}

@@ -5,9 +5,9 @@ from typing import Any
 from rekindle.model import Origin, Session
 from rekindle.text.times import iso
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     HandoverItem,
-    Item,
+    TranscriptItem,
     OtherItem,
     PlanItem,
     ReminderItem,
@@ -66,11 +66,11 @@ def describe_turn(turn: TranscriptTurn) -> dict[str, Any]:
     }
 
 
-def _describe_item(item: Item) -> dict[str, Any]:
+def _describe_item(item: TranscriptItem) -> dict[str, Any]:
     return {**_described(item), "at": iso(item.at_us)}
 
 
-def _described(item: Item) -> dict[str, Any]:
+def _described(item: TranscriptItem) -> dict[str, Any]:
     match item:
         case TranscriptMessage() if "rekindle" not in item.meta:
             kind = {"type": "message", "role": item.role, "messageId": item.id}
@@ -82,7 +82,7 @@ def _described(item: Item) -> dict[str, Any]:
             return {"type": "plan", "entries": item.entries}
         case OtherItem():
             return {"type": "update", "update": item.update}
-        case Gap():
+        case GapItem():
             return {"type": "gap", "lostEntries": item.lost, "isDamage": item.is_damage}
         # A client is told of a handover by a message.
         case HandoverItem() | ReminderItem() | TranscriptMessage():

@@ -26,9 +26,9 @@ from rekindle.export.stylesheet import STYLESHEET
 from rekindle.model import Session
 from rekindle.text.times import iso
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     HandoverItem,
-    Item,
+    TranscriptItem,
     OtherItem,
     PlanItem,
     ReminderItem,
@@ -105,7 +105,7 @@ def _turn(turn: TranscriptTurn, transcript: Transcript) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _item(item: Item, transcript: Transcript) -> Iterator[str]:
+def _item(item: TranscriptItem, transcript: Transcript) -> Iterator[str]:
     match item:
         case TranscriptMessage():
             yield from _message(item)
@@ -125,7 +125,7 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
             yield f'<p class="note">{HANDOVER}</p>\n'
         case ReminderItem():
             yield f'<p class="note">{REMINDER}</p>\n'
-        case Gap():
+        case GapItem():
             yield f'<p class="problem">{item}</p>\n'
 
 

@@ -26,9 +26,9 @@ from rekindle.export.markdown_html import LONGEST_MARKDOWN
 from rekindle.model import Session
 from rekindle.text.sanitize import is_harmful
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     HandoverItem,
-    Item,
+    TranscriptItem,
     OtherItem,
     PlanItem,
     ReminderItem,
@@ -66,7 +66,7 @@ def as_markdown(
             yield f"\n*({inline(end.words)})*\n"
 
 
-def _item(item: Item, transcript: Transcript) -> Iterator[str]:
+def _item(item: TranscriptItem, transcript: Transcript) -> Iterator[str]:
     match item:
         case TranscriptMessage():
             yield _message(item)
@@ -86,7 +86,7 @@ def _item(item: Item, transcript: Transcript) -> Iterator[str]:
             yield f"*({HANDOVER})*"
         case ReminderItem():
             yield f"*({REMINDER})*"
-        case Gap():
+        case GapItem():
             yield f"*({item})*"
 
 

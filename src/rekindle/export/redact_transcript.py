@@ -12,7 +12,7 @@ from rekindle.text.redact.names import is_secret_name, is_secret_option
 from rekindle.text.redact.secrets import mask
 from rekindle.text.redact.values import is_literal_secret
 from rekindle.transcript.model import (
-    Item,
+    TranscriptItem,
     OtherItem,
     PlanItem,
     ToolCallItem,
@@ -52,11 +52,11 @@ def redact_terminal(terminal: Terminal) -> None:
     terminal.rest = redact(terminal.rest)
 
 
-def _item(item: Item) -> Item:
+def _item(item: TranscriptItem) -> TranscriptItem:
     match item:
         case TranscriptMessage():
             masked = TranscriptMessage(
-                role=item.role, seq=item.seq, at_us=item.at_us, id=item.id, name=item.name
+                role=item.role, seq=item.seq, at_us=item.at_us, id=item.id, made_id=item.made_id
             )
             masked.replace([redact(block) for block in item.blocks])
             return masked

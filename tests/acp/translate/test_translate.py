@@ -16,6 +16,7 @@ from rekindle.acp.translate.config import (
     setting_to_v1,
     setting_to_v2,
 )
+from rekindle.acp.translate.content import block_to_v1
 from rekindle.acp.translate.diff import diff_to_v1, diff_to_v2, git_patch
 from rekindle.acp.translate.endings import ending_to_v1, ending_to_v2
 from rekindle.acp.translate.initialize import (
@@ -28,7 +29,6 @@ from rekindle.acp.translate.permissions import outcome_to_v1, permission_to_v1, 
 from rekindle.acp.translate.plans import plan_to_v1, plan_to_v2
 from rekindle.acp.translate.servers import servers_to_v1, servers_to_v2
 from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2, part_to_v1
-from rekindle.acp.translate.updates import block_to_v1
 
 Json = dict[str, Any]
 

@@ -92,12 +92,12 @@ class Live:
         self._pending.clear()
         self._plans.clear()
 
-    def catch_up(self, item: model.Item) -> None:
+    def catch_up(self, item: model.TranscriptItem) -> None:
         """Print a thing as it is by now."""
         match item:
             case (
                 model.TranscriptMessage(role=Role.USER)
-                | model.Gap()
+                | model.GapItem()
                 | model.HandoverItem()
                 | model.ReminderItem()
             ):

@@ -33,9 +33,9 @@ from rekindle.export.labels import HANDOVER, REMINDER, Ending, Step, ending, ste
 from rekindle.jsonvalue import as_str
 from rekindle.model import Session
 from rekindle.transcript.model import (
-    Gap,
+    GapItem,
     HandoverItem,
-    Item,
+    TranscriptItem,
     OtherItem,
     PlanItem,
     ReminderItem,
@@ -130,7 +130,7 @@ def ended(end: Ending) -> Piece:
 # -- what turns are made of -----------------------------------------------------------------
 
 
-def item_pieces(item: Item, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
+def item_pieces(item: TranscriptItem, detail: Detail, terminals: Terminals) -> Iterator[Piece]:
     """Yield one thing of a conversation."""
     match item:
         case TranscriptMessage():
@@ -145,7 +145,7 @@ def item_pieces(item: Item, detail: Detail, terminals: Terminals) -> Iterator[Pi
             yield handover()
         case ReminderItem():
             yield Piece(kind="note", words=f"({REMINDER})")
-        case Gap():
+        case GapItem():
             yield Piece(kind="problem", words=f"({item})")
 
 

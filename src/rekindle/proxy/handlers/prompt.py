@@ -34,8 +34,8 @@ from rekindle.proxy.outbox import RUNNING
 from rekindle.proxy.translation import translator_to_v2, update_for_client
 from rekindle.proxy.validation import deleted_session, invalid, unknown_session
 from rekindle.transcript.handover import as_block, handover_text
+from rekindle.transcript.model import handover_notice
 from rekindle.transcript.reducer import Transcript, suffix_of
-from rekindle.transcript.replay_v1 import handover_notice
 from rekindle.transcript.titles import title_from_prompt
 
 Json = dict[str, Any]
