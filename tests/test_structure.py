@@ -34,7 +34,6 @@ TOO_MANY_FIELDS = {
 DEFINED_TWICE = {
     "Agent",
     "Answer",
-    "Call",
     "Clock",
     "Conversation",
     "Finding",
@@ -47,7 +46,6 @@ DEFINED_TWICE = {
     "Item",
     "Level",
     "Line",
-    "Link",
     "Mark",
     "Message",
     "Outline",
@@ -62,7 +60,6 @@ DEFINED_TWICE = {
     "Sessions",
     "Side",
     "Source",
-    "Step",
     "Talk",
     "Tally",
     "Thought",

@@ -10,7 +10,7 @@ from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown, contained, fenced
-from rekindle.export.markdown_html import rendered
+from rekindle.export.markdown_html import render_markdown
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.text.sanitize import clean
@@ -123,21 +123,23 @@ def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
 @settings(deadline=None)
 @given(TEXTS)
 def test_markdown_of_anybodys_is_harmless_html(words: str) -> None:
-    check(rendered(words))
+    check(render_markdown(words))
 
 
 def test_links_lead_to_the_web_or_nowhere() -> None:
-    assert rendered("[a](https://b.example)") == (
+    assert render_markdown("[a](https://b.example)") == (
         '<p><a href="https://b.example" rel="noopener noreferrer">a</a></p>\n'
     )
-    assert rendered("[a](javascript:alert(1))") == '<p><span class="link">a</span></p>\n'
-    assert rendered("![a](https://b.example/p.png)").startswith('<p><a href="https://b.example/p')
-    assert rendered("<b>x</b>") == "<p>&lt;b&gt;x&lt;/b&gt;</p>\n"
-    assert rendered("```html\n<b>\n```") == "<pre><code>&lt;b&gt;\n</code></pre>\n"
+    assert render_markdown("[a](javascript:alert(1))") == '<p><span class="link">a</span></p>\n'
+    assert render_markdown("![a](https://b.example/p.png)").startswith(
+        '<p><a href="https://b.example/p'
+    )
+    assert render_markdown("<b>x</b>") == "<p>&lt;b&gt;x&lt;/b&gt;</p>\n"
+    assert render_markdown("```html\n<b>\n```") == "<pre><code>&lt;b&gt;\n</code></pre>\n"
 
 
 def test_what_is_too_long_for_markdown_is_shown_as_it_is() -> None:
-    assert rendered("*" * 300_000) == f"<pre>{'*' * 300_000}</pre>"
+    assert render_markdown("*" * 300_000) == f"<pre>{'*' * 300_000}</pre>"
 
 
 @settings(deadline=None)
@@ -177,7 +179,10 @@ def test_what_is_no_fence_is_not_taken_for_one() -> None:
 
 
 def test_what_is_spelled_is_as_harmless_as_what_is_written() -> None:
-    assert rendered("see &#8238;gpj &rlm; `a`") == "<p>see \ufffdgpj \ufffd <code>a</code></p>\n"
+    assert (
+        render_markdown("see &#8238;gpj &rlm; `a`")
+        == "<p>see \ufffdgpj \ufffd <code>a</code></p>\n"
+    )
     assert contained("&#8238; &rlm; &amp; &nbsp;") == "&amp;#8238; &amp;rlm; &amp; &nbsp;"
 
 

@@ -60,12 +60,3 @@ def _pieces(
         at = max(at, stop)
     if at < end:
         yield text[at:end], False
-
-
-def shorten_middle(text: str, room: int) -> str:
-    """Keep the beginning and the end of a text, and note how much is missing between them."""
-    if len(text) <= room:
-        return text
-    gap = f"\n[{len(text) - room:,} characters are left out here]\n"
-    half = max(0, room - len(gap)) // 2
-    return text[:half] + gap + (text[-half:] if half else "")

@@ -8,8 +8,7 @@ out. The reader is a model, but people can read it too.
 from itertools import takewhile
 from typing import Any
 
-from rekindle.text.snippets import shorten_middle
-from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn
+from rekindle.transcript.model import PlanItem, Terminals, TranscriptTurn, shorten_middle
 from rekindle.transcript.reducer import Transcript
 
 BUDGET = 40_000

@@ -19,7 +19,6 @@ from rekindle.acp.translate.tool_calls import call_to_v1, call_to_v2
 from rekindle.acp.update_kinds import kind_of
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import DocumentKind, Entry
-from rekindle.text.snippets import shorten_middle
 
 Update = dict[str, Any]
 Terminals = Mapping[str, Terminal]
@@ -403,6 +402,15 @@ def _part_text(part: dict[str, Any], terminals: Terminals) -> str:
         added = [f"+ {line}" for line in new.splitlines()]
         return "\n".join([f"change of {part.get('path', 'a file')}:", *removed, *added])
     return as_str(as_object(part.get("content")).get("text")) or ""
+
+
+def shorten_middle(text: str, room: int) -> str:
+    """Keep the beginning and the end of a text, and note how much is missing between them."""
+    if len(text) <= room:
+        return text
+    gap = f"\n[{len(text) - room:,} characters are left out here]\n"
+    half = max(0, room - len(gap)) // 2
+    return text[:half] + gap + (text[-half:] if half else "")
 
 
 def outcome_label(outcome: dict[str, Any], options: list[Any]) -> str:

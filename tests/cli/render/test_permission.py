@@ -9,7 +9,11 @@ import pytest
 
 from prepared_sessions import HARMFUL, cli, record
 from pty_terminal import Terminal
-from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
+from rekindle.cli.render.permission import (
+    permission_pieces,
+    permission_summary,
+    permission_title,
+)
 from rekindle.client.models import ToolCall
 
 ASKING = (sys.executable, str(Path(__file__).parents[2] / "agents" / "asking.py"))
@@ -35,13 +39,15 @@ def lines(call: dict[str, Any] | None, **params: object) -> list[str]:
     asked = None if call is None else ToolCall(id="t", fields=call)
     return [
         f"{piece.mark}{line}"
-        for piece in asked_pieces(params, asked)
-        for line in piece.words.split("\n")
+        for piece in permission_pieces(params, asked)
+        for line in piece.text.split("\n")
     ]
 
 
 def in_short(call: dict[str, Any] | None, title: str = "", **params: object) -> str:
-    return asked_in_short(title, params, None if call is None else ToolCall(id="t", fields=call))
+    return permission_summary(
+        title, params, None if call is None else ToolCall(id="t", fields=call)
+    )
 
 
 def test_a_command_and_where_it_is_at_work_are_told() -> None:
@@ -99,8 +105,8 @@ def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
     ],
 )
 def test_a_question_has_a_name(title: str, fields: dict[str, Any], words: str) -> None:
-    assert named(title, ToolCall(id="t", fields=fields)) == words
-    assert named("", None) == "something"
+    assert permission_title(title, ToolCall(id="t", fields=fields)) == words
+    assert permission_title("", None) == "something"
 
 
 # -- where it is asked ----------------------------------------------------------------------

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from rekindle.cli.render.rich_text import make_console, rendered
+from rekindle.cli.render.rich_text import make_console, render_piece
 from rekindle.cli.render.transcript import Piece
 
 ADDRESS = "https://example.com/a/very/long/path/that/does/not/fit/into/a/cell.html"
@@ -14,7 +14,7 @@ WIDE = "|".join(f"column{number}" for number in range(14))
 
 def looks(words: str, columns: int) -> str:
     file = io.StringIO()
-    make_console(file=file, width=columns).print(rendered(Piece(kind="agent", words=words)))
+    make_console(file=file, width=columns).print(render_piece(Piece(kind="agent", text=words)))
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
 
 

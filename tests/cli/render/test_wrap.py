@@ -4,7 +4,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from rekindle.cli.render.wrap import Filling
+from rekindle.cli.render.wrap import WordWrapper
 
 WIDTH = 20
 BACK = re.compile(r"(.*?)\x1b\[(\d+)D\x1b\[K", re.DOTALL)
@@ -12,7 +12,7 @@ BACK = re.compile(r"(.*?)\x1b\[(\d+)D\x1b\[K", re.DOTALL)
 
 def printed(bits: list[str], indent: int = 0) -> str:
     """Return what is on the screen in the end."""
-    filling = Filling(lambda: WIDTH, indent)
+    filling = WordWrapper(lambda: WIDTH, indent)
     screen = ""
     for piece in map(filling.feed, bits):
         rest = piece
@@ -30,7 +30,7 @@ def test_lines_are_broken_between_words_however_the_text_is_cut() -> None:
 
 
 def test_a_word_is_printed_before_its_end_is_seen() -> None:
-    assert Filling(lambda: WIDTH, 0).feed("wai") == "wai"
+    assert WordWrapper(lambda: WIDTH, 0).feed("wai") == "wai"
 
 
 def test_lines_stand_to_the_right_of_their_mark() -> None:
@@ -54,7 +54,7 @@ def test_tabs_are_as_wide_as_a_terminal_makes_them() -> None:
 
 def test_a_line_ends_where_the_terminal_does_by_then() -> None:
     width = 20
-    filling = Filling(lambda: width, 0)
+    filling = WordWrapper(lambda: width, 0)
     assert filling.feed("one two three ") == "one two three "
     width = 8
     assert filling.feed("four five") == "\nfour \nfive"

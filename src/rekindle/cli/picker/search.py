@@ -12,7 +12,7 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.cli.render.table import Line
+from rekindle.cli.render.table import SessionRow
 from rekindle.cli.store_access import short_id, stand
 from rekindle.errors import SessionNotFound, StoreUnavailable, UsageError
 from rekindle.model import Page, Session
@@ -36,7 +36,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """Sessions that fit what was typed, the best first."""
 
     typed: str
-    lines: list[Line]
+    lines: list[SessionRow]
     is_more: bool = False
     """Whether there may be others."""
     said: dict[str, list[Piece]] = {}
@@ -129,7 +129,7 @@ def _terms(typed: str) -> list[Term]:
     return []
 
 
-def lines_of(store: Store, ids: list[str]) -> list[Line]:
+def lines_of(store: Store, ids: list[str]) -> list[SessionRow]:
     """Return what a table shows of sessions; of those that are gone, nothing."""
     sessions: list[Session] = []
     for session_id in ids:
@@ -137,4 +137,4 @@ def lines_of(store: Store, ids: list[str]) -> list[Line]:
             sessions.append(store.session(session_id))
     sessions = [session for session in sessions if session.deleted_us is None]
     standings = stand(store, sessions)
-    return [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
+    return [SessionRow(it, short_id(store, it.id), standings[it.id]) for it in sessions]
