@@ -10,9 +10,9 @@ from rekindle.text.search_terms import Term, parse
     [
         ("two words", [Term("two"), Term("words")]),
         ('"a phrase" word', [Term("a phrase"), Term("word")]),
-        ("beg*", [Term("beg", is_beginning=True)]),
-        ('"a beg"*', [Term("a beg", is_beginning=True)]),
-        ("foo_be*", [Term("foo_be", is_beginning=True)]),
+        ("beg*", [Term("beg", is_prefix=True)]),
+        ('"a beg"*', [Term("a beg", is_prefix=True)]),
+        ("foo_be*", [Term("foo_be", is_prefix=True)]),
         ("a -b", [Term("a"), Term("b", is_excluded=True)]),
         ('a -"b c"', [Term("a"), Term("b c", is_excluded=True)]),
         ("src/foo_bar.py", [Term("src/foo_bar.py")]),

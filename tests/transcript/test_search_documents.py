@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from rekindle.model import DocumentKind, SearchDocument
-from rekindle.text.tokens import GAP, humps, parted
+from rekindle.text.tokens import GAP, camel_case_parts, split_unspaced
 from rekindle.transcript.model import (
     GapItem,
     PlanItem,
@@ -93,7 +93,7 @@ def test_what_cannot_be_searched_for_is_taken_out() -> None:
     ],
 )
 def test_what_is_written_without_blanks_is_parted(given: str, expected: str) -> None:
-    assert parted(given).replace(GAP, "|") == expected
+    assert split_unspaced(given).replace(GAP, "|") == expected
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_what_is_written_without_blanks_is_parted(given: str, expected: str) -> 
     ],
 )
 def test_names_are_parted_at_their_humps(given: str, expected: str) -> None:
-    assert humps(given) == expected
+    assert camel_case_parts(given) == expected

@@ -1,8 +1,8 @@
 """Write the history of a session for an agent that has lost it, or an interrupted turn again.
 
 The text has a budget of characters. It contains the first task, because everything else depends on
-it; then the last turns, each whole; then the plan if it is not finished. It names what is left
-out. The reader is a model, but people can read it too.
+it; then the last turns, each whole; then the plan if it is not finished. It names the number of
+turns and characters that are left out. The reader is a model, but people can read it too.
 """
 
 from itertools import takewhile
@@ -25,7 +25,7 @@ _SIGNS = (
     "This conversation was continued in a new process",
     "The last turn of this conversation was cut off before it ended",
 )
-"""Texts that mark a handover or a reminder. Those of earlier releases must stay in the list."""
+"""Texts that mark a handover or a reminder. The texts of earlier releases must stay in the list."""
 _ROOM_FOR_REMARKS = 100
 
 

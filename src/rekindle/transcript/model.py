@@ -163,7 +163,7 @@ class TranscriptMessage(TranscriptItem, kw_only=True):
 
     @property
     def replay_id(self) -> str:
-        """The id under which it is replayed; if the agent gave none, one that never changes."""
+        """The id under which it is replayed. It never changes, even if the agent gave none."""
         return self.id or self.made_id or f"rekindle-{self.seq}"
 
     def replay_v1(self, context: ReplayContext) -> Iterator[Update]:
@@ -235,7 +235,7 @@ def _text_block(text: str) -> dict[str, Any]:
 
 
 def _cut(parts: list[str], max_text: int) -> Iterator[str]:
-    """Join parts up to `max_text` characters, and cut those that are longer."""
+    """Join parts up to `max_text` characters, and cut longer parts."""
     held: list[str] = []
     size = 0
     if any(part and "\ud800" <= part[-1] <= "\udfff" for part in parts):

@@ -1,10 +1,10 @@
 """Replay a transcript as the updates of a version 1 session.
 
-A client that applies them has the same state as one that watched the session live: whole messages
-in order, the final state of tool calls and plans, and then the present state of the session. There
-are three intended differences. A tool call that never ended has failed. A terminal is shown as
-text. Every message has an id; where the agent gave none, the id is derived from its place in the
-record, so it stays the same.
+A client that applies them has the same state as a client that watched the session live: whole
+messages in order, the final state of tool calls and plans, and then the present state of the
+session. There are three intended differences. A tool call that never ended has failed. A terminal
+is shown as text. Every message has an id; where the agent gave none, the id is derived from its
+place in the record, so it stays the same.
 """
 
 from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ MAX_TITLE = 80
 
 
 def title_from_prompt(blocks: list[Any]) -> str | None:
-    """Return a title made of the first words of a prompt; None if it has no text."""
+    """Return the first words of a prompt as a title; None if it has no text."""
     for block in map(as_object, blocks):
         if block.get("type") == "text":
             # A prompt may be as long as a book, so only the words that can be shown are split off.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import rekindle
-from rekindle.text.redact.secrets import mask, spans
+from rekindle.text.redact.secrets import find_secrets, mask
 
 BODY = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5kL7n"
 BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
@@ -208,7 +208,7 @@ def test_what_only_resembles_one_is_left(text: str) -> None:
 def test_secrets_within_secrets_are_hidden_once() -> None:
     text = f"API_KEY=ghp_{BODY} and token={BODY}"
     assert mask(text) == "API_KEY=*** and token=***"
-    assert spans(text) == [(8, 12 + len(BODY)), (text.index("token=") + 6, len(text))]
+    assert find_secrets(text) == [(8, 12 + len(BODY)), (text.index("token=") + 6, len(text))]
 
 
 PIECES = st.sampled_from(
@@ -222,12 +222,12 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES | st.text(max_size=5)).map("".join))
 def test_the_rest_of_a_text_stays_as_it_is(text: str) -> None:
     end = 0
-    for begin, after in spans(text):
+    for begin, after in find_secrets(text):
         assert end <= begin < after <= len(text)
         end = after
     hidden = mask(text)
     assert mask(hidden) == hidden
-    if not spans(text):
+    if not find_secrets(text):
         assert hidden == text
 
 
@@ -268,7 +268,7 @@ def test_code_is_left_readable() -> None:
         for file in files
         if file.name not in full_of_secrets and not {"node_modules", "fixtures"} & set(file.parts)
         for text in [file.read_text(encoding="utf-8")]
-        for begin, end in spans(text)
+        for begin, end in find_secrets(text)
     }
     assert hidden <= {
         "hunter2-hunter2",

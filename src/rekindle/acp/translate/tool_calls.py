@@ -34,7 +34,7 @@ def call_to_v1(fields: Json, show: ShowTerminal) -> Json:
     """Return the fields of a tool call in the form of version 1.
 
     Lost: that a single field was cleared, and fields, kinds and statuses that version 1 does not
-    have. Such a status stays in `_meta`.
+    have. `_meta` keeps the status.
     """
     translated = dict(fields)
     for name in ("content", "locations"):

@@ -19,9 +19,9 @@ from rekindle.model import Page, Session
 from rekindle.store.base import Store
 from rekindle.store.sqlite.search_index import Index
 from rekindle.store.sqlite.search_query import Wanted, search
-from rekindle.text.redact.secrets import spans
+from rekindle.text.redact.secrets import find_secrets
 from rekindle.text.search_terms import Term, parse
-from rekindle.text.snippets import Piece, snippet
+from rekindle.text.snippets import Fragment, snippet
 from rekindle.transfer.indexer import bring_up_to_date
 
 _SESSIONS_A_PAGE = 500
@@ -39,7 +39,7 @@ class Found(Struct, frozen=True, kw_only=True):
     lines: list[SessionRow]
     is_more: bool = False
     """Whether there may be others."""
-    said: dict[str, list[Piece]] = {}
+    said: dict[str, list[Fragment]] = {}
     """By a session's id, where in it the words were said."""
 
 
@@ -106,10 +106,12 @@ class Texts:
             return Found(typed=typed, lines=[])
         with Index(self._path) as index:
             hits = search(index, Wanted(terms=terms, page=self._page))
-        said: dict[str, list[Piece]] = {}
+        said: dict[str, list[Fragment]] = {}
         for hit in hits:
             if hit.session_id not in said:
-                said[hit.session_id] = snippet(hit.text, hit.matches, spans(hit.text), _WIDTH)
+                said[hit.session_id] = snippet(
+                    hit.text, hit.matches, find_secrets(hit.text), _WIDTH
+                )
         return Found(typed=typed, lines=lines_of(self._store, list(said)), said=said)
 
     def update(self) -> Iterator[float]:
