@@ -1,4 +1,4 @@
-"""Sessions as documents: one that has everything in it, in every form, as people will see it."""
+"""A session with every kind of item, in every format of documents."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def replayed_v2(session: Session, transcript: Transcript) -> Iterator[str]:
         ("session.v2.jsonl", replayed_v2),
     ],
 )
-def test_a_session_looks_as_it_did(
+def test_documents_equal_their_golden_files(
     name: str, render: Callable[[Session, Transcript], Iterator[str]], *, update: bool
 ) -> None:
     document = "".join(render(*redacted()))
@@ -77,13 +77,13 @@ def test_a_session_looks_as_it_did(
 
 
 @pytest.mark.parametrize("render", [markdown, page, structured])
-def test_nothing_is_hidden_unless_wanted(
+def test_secrets_are_masked_only_on_request(
     render: Callable[[Session, Transcript], Iterator[str]],
 ) -> None:
     assert KEY in "".join(render(*recorded()))
 
 
-def test_the_json_is_json() -> None:
+def test_the_json_document_can_be_parsed() -> None:
     document = json.loads("".join(structured(*redacted())))
     assert (document["format"], document["version"]) == ("rekindle-session", 1)
     assert [turn["turn"] for turn in document["conversation"]] == [1, 2, 3]
@@ -99,7 +99,7 @@ def test_the_json_is_json() -> None:
 
 
 @pytest.mark.parametrize("render", [replayed_v1, replayed_v2])
-def test_the_replay_is_notifications(
+def test_the_replay_consists_of_notifications(
     render: Callable[[Session, Transcript], Iterator[str]],
 ) -> None:
     for line in render(*recorded()):
@@ -109,7 +109,7 @@ def test_the_replay_is_notifications(
         assert message["params"]["sessionId"] == SESSION
 
 
-def test_a_session_without_anything_is_a_document_too() -> None:
+def test_an_empty_session_has_documents() -> None:
     session, _ = recorded()
     for render in (markdown, page, structured):
         assert "".join(render(session, Transcript()))

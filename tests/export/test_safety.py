@@ -1,4 +1,4 @@
-"""Whatever was said, by whomever: documents only show it."""
+"""Documents never contain active content, whatever the messages are."""
 
 import json
 
@@ -69,9 +69,9 @@ PARTS = st.one_of(
 
 @st.composite
 def sessions(draw: st.DrawFn) -> list[Change]:
-    """Draw a session of somebody who wants to do harm."""
-    words = draw(TEXTS)
-    stored = words.encode("utf-8", "replace").decode()
+    """Draw a malicious session."""
+    text = draw(TEXTS)
+    stored = text.encode("utf-8", "replace").decode()
     updates: list[dict[str, object]] = [
         {"sessionUpdate": "agent_message_chunk", "content": draw(BLOCKS)},
         {"sessionUpdate": "agent_thought_chunk", "content": draw(BLOCKS)},
@@ -104,7 +104,7 @@ def sessions(draw: st.DrawFn) -> list[Change]:
 
 @settings(max_examples=80, deadline=None)
 @given(sessions())
-def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
+def test_no_document_contains_active_content(changes: list[Change]) -> None:
     store = MemoryStore()
     store.write(changes)
     session, transcript = store.session("s"), fold(store.read("s"))
@@ -113,20 +113,20 @@ def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
     assert not UNSEEN.search("".join(as_markdown(session, transcript, turns)))
     as_data = "".join(as_json(session, transcript, turns))
     json.loads(as_data)
-    told = [line for version in (1, 2) for line in as_acp(session, transcript, turns, version)]
-    assert all(json.loads(line) for line in told)
-    for words in (as_data, *told):
-        assert not UNSEEN.search(words)
-        assert "\u2028" not in words
+    exported = [line for version in (1, 2) for line in as_acp(session, transcript, turns, version)]
+    assert all(json.loads(line) for line in exported)
+    for text in (as_data, *exported):
+        assert not UNSEEN.search(text)
+        assert "\u2028" not in text
 
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_markdown_of_anybodys_is_harmless_html(words: str) -> None:
-    check(render_markdown(words))
+def test_any_markdown_becomes_harmless_html(text: str) -> None:
+    check(render_markdown(text))
 
 
-def test_links_lead_to_the_web_or_nowhere() -> None:
+def test_only_web_links_are_active() -> None:
     assert render_markdown("[a](https://b.example)") == (
         '<p><a href="https://b.example" rel="noopener noreferrer">a</a></p>\n'
     )
@@ -138,23 +138,23 @@ def test_links_lead_to_the_web_or_nowhere() -> None:
     assert render_markdown("```html\n<b>\n```") == "<pre><code>&lt;b&gt;\n</code></pre>\n"
 
 
-def test_what_is_too_long_for_markdown_is_shown_as_it_is() -> None:
+def test_a_text_too_long_for_markdown_is_preformatted() -> None:
     assert render_markdown("*" * 300_000) == f"<pre>{'*' * 300_000}</pre>"
 
 
 @settings(deadline=None)
 @given(st.text(st.sampled_from("`~ab\n ")))
-def test_a_fence_is_longer_than_any_in_it(words: str) -> None:
-    (fence,) = [it for it in MarkdownIt().parse(fenced(words, "x")) if it.type == "fence"]
-    assert fence.content.rstrip() == words.rstrip()
+def test_a_fence_is_longer_than_any_fence_inside(text: str) -> None:
+    (fence,) = [it for it in MarkdownIt().parse(fenced(text, "x")) if it.type == "fence"]
+    assert fence.content.rstrip() == text.rstrip()
 
 
 @settings(deadline=None)
 @given(st.lists(HOSTILE, max_size=6).map("".join))
 @example("\n    ```\n&#8238;")
-def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
-    """A heading after any message is a heading, and no tag of the message's is one."""
-    tokens = MarkdownIt("commonmark").parse(f"{contained(clean(words))}\n\n## The next turn\n")
+def test_text_after_a_message_is_not_part_of_it(text: str) -> None:
+    """A heading after any message is a heading, and tags in the message are text."""
+    tokens = MarkdownIt("commonmark").parse(f"{contained(clean(text))}\n\n## The next turn\n")
     heading = [it for it in tokens if it.type == "heading_open" and it.level == 0][-1:]
     assert heading
     assert tokens[-2].content == "The next turn"
@@ -163,13 +163,13 @@ def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
     assert not any(UNSEEN.search(it.content) for it in inner if it.type.startswith("text"))
 
 
-def test_tags_in_prose_are_words_and_in_code_are_left_alone() -> None:
+def test_tags_are_escaped_in_prose_and_kept_in_code() -> None:
     assert contained("a <b> `<c>` ``x ` <d>`` < e") == "a &lt;b> `<c>` ``x ` <d>`` < e"
     assert contained("```\n<b>\n```\n<c>") == "```\n<b>\n```\n&lt;c>"
     assert contained("~~~\n<b>") == "~~~\n<b>\n~~~"
 
 
-def test_what_is_no_fence_is_not_taken_for_one() -> None:
+def test_text_that_resembles_a_fence_is_not_one() -> None:
     assert contained("    ```\n\n</details>") == "    ```\n\n&lt;/details>"
     assert contained("    ```\n\n```\nopen") == "    ```\n\n```\nopen\n```"
     in_a_list = "1. a\n\n       ```\n       <b>\n       ```"
@@ -178,7 +178,7 @@ def test_what_is_no_fence_is_not_taken_for_one() -> None:
     assert contained("x" * 300_000).startswith("```\nxxx")
 
 
-def test_what_is_spelled_is_as_harmless_as_what_is_written() -> None:
+def test_harmful_entities_are_escaped() -> None:
     assert (
         render_markdown("see &#8238;gpj &rlm; `a`")
         == "<p>see \ufffdgpj \ufffd <code>a</code></p>\n"
@@ -186,7 +186,7 @@ def test_what_is_spelled_is_as_harmless_as_what_is_written() -> None:
     assert contained("&#8238; &rlm; &amp; &nbsp;") == "&amp;#8238; &amp;rlm; &amp; &nbsp;"
 
 
-def test_what_is_nested_deeply_harms_nobody() -> None:
+def test_deeply_nested_values_are_written() -> None:
     nested = "[" * 390 + "]" * 390
     line = f'{{"params":{{"update":{{"sessionUpdate":"tool_call","rawInput":{nested}}}}}}}'
     store = MemoryStore()

@@ -34,21 +34,8 @@ _TERMINAL_CANCEL = "terminal/cancel"
 LIFECYCLE = frozenset({NEW, LOAD, RESUME, FORK, LIST, CLOSE, DELETE})
 
 AGENT_MESSAGE_KINDS = frozenset({"agent_message", "agent_message_chunk"})
-CHUNK_KINDS = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 TOOL_CALL_KINDS = frozenset({"tool_call", "tool_call_update"})
 USER_MESSAGE_KINDS = frozenset({"user_message", "user_message_chunk"})
-
-STATE_KINDS = frozenset(
-    {
-        "available_commands_update",
-        "config_option_update",
-        "current_mode_update",
-        "session_info_update",
-        "state_update",
-        "usage_update",
-    }
-)
-"""Updates that report the present state of the session. All others are its history."""
 
 SESSION_INFO_UPDATE = "session_info_update"
 STATE_UPDATE = "state_update"

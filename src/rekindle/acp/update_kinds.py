@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.translate.live_v2 import LiveToV2, NamedMessage
-from rekindle.jsonvalue import as_str
 
 Json = dict[str, Any]
 ToV1 = Callable[[LiveToV1, Json], list[Json]]
@@ -175,14 +174,14 @@ KINDS: dict[str, UpdateKind] = {row.name: row for row in _ROWS}
 _UNKNOWN = UpdateKind(name="", versions=(), category=Category.OTHER)
 
 
-def kind_of(name: str) -> UpdateKind:
+def kind_of(name: object) -> UpdateKind:
     """Return the row of a kind; for an unknown name, the row of unknown kinds."""
-    return KINDS.get(name, _UNKNOWN)
+    return KINDS.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
 
 
 def update_to_v1(live: LiveToV1, update: Json) -> list[Json]:
     """Translate an update of a version 2 agent for a version 1 client."""
-    kind = kind_of(as_str(update.get("sessionUpdate")) or "")
+    kind = kind_of(update.get("sessionUpdate"))
     live.follows_terminal = kind.is_chunk and kind.category is Category.TERMINAL
     return kind.to_v1(live, update)
 
@@ -193,7 +192,7 @@ def update_to_v2(live: LiveToV2, update: Json) -> tuple[Json, NamedMessage | Non
     Also returns the message that begins with it, if the translator made an id for it.
     """
     live.new_message = None
-    kind = kind_of(as_str(update.get("sessionUpdate")) or "")
+    kind = kind_of(update.get("sessionUpdate"))
     return kind.to_v2(live, update), live.new_message
 
 

@@ -347,7 +347,7 @@ class Transcript:
     def add_made_id(self, entry: Entry) -> None:
         """Fold the id that Rekindle gave to the next message of a role."""
         fields = decode_object(entry.line) or {}
-        role = _ROLES.get(kind_of(as_str(fields.get("kind")) or "").category)
+        role = _ROLES.get(kind_of(fields.get("kind")).category)
         message_id = as_str(fields.get("messageId"))
         if role is not None and message_id is not None:
             self._messages.made_ids[role] = message_id

@@ -138,6 +138,6 @@ class LiveToV2:
         return {**_without(update), "sessionUpdate": name}
 
 
-def _without(update: Json, *names: str) -> Json:
-    """Return the fields of an update without its kind and without these."""
-    return {k: v for k, v in update.items() if k != "sessionUpdate" and k not in names}
+def _without(update: Json, field: str = "sessionUpdate") -> Json:
+    """Return the fields of an update without its kind and without this one."""
+    return {k: v for k, v in update.items() if k != "sessionUpdate" and k != field}  # noqa: PLR1714
