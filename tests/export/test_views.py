@@ -10,7 +10,10 @@ from engine_pair import EnginePair
 from full_session import KEY
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.update_kinds import KINDS, Category, UpdateKind
+from rekindle.cli.follow import Follower
 from rekindle.cli.render.detail import FOLDED
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.printer import PlainPrinter
 from rekindle.cli.render.transcript import plain_lines, turn_pieces
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
@@ -190,6 +193,19 @@ def test_a_new_kind_is_in_every_document_and_on_the_terminal() -> None:
     lines = [line for piece in pieces for line in plain_lines(piece)]
     assert "(checkpoint: before <b>)" in lines
     assert "  [x] a.py" in lines
+
+
+@pytest.mark.usefixtures("_checkpoints")
+def test_a_new_kind_is_printed_while_a_session_is_followed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pair, _ = send_checkpoint(2, 2)
+    transcript = Transcript()
+    live = LiveRenderer(PlainPrinter(), FOLDED, lambda: transcript.terminals)
+    follower = Follower(transcript, live)
+    for entry in pair.record.store.read("s1"):
+        follower.add(entry)
+    assert "(checkpoint: before <b>)\n  [x] a.py\n" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("_checkpoints")

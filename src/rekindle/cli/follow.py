@@ -15,11 +15,19 @@ from rekindle.client.events import Called, Event, Seam, Watch, latest_change
 from rekindle.jsonvalue import as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
-from rekindle.transcript.model import TranscriptTurn
+from rekindle.transcript.model import (
+    PlanItem,
+    ToolCallItem,
+    TranscriptItem,
+    TranscriptMessage,
+    TranscriptTurn,
+)
 from rekindle.transcript.reducer import Transcript
 
 # No event reports the writes of another process. One poll takes some microseconds.
 _POLL_SECONDS = 0.1
+_ITEMS_WITH_EVENTS = (TranscriptMessage, ToolCallItem, PlanItem)
+"""Items whose changes are events. All others are printed when they are added."""
 
 
 def follow(
@@ -86,17 +94,20 @@ class Follower:
         return Watch(self._transcript, as_object(_params(entry).get("update")))
 
     def _print_change(self, entry: Entry, watch: Watch | None) -> None:
-        event: Event | None = None
-        if watch is not None:
-            event = watch.event(entry.seq)
-            event = self._seam.mend(event) if event is not None else None
-        elif entry.kind is Kind.PERMISSION:
+        if entry.kind is Kind.PERMISSION:
             self._print_permission(entry)
             return
-        elif entry.kind in {Kind.HANDOVER, Kind.REMINDER, Kind.GAP}:
-            self._live.show_item(self._transcript.turns[-1].items[-1])
+        event: Event | None = watch.event(entry.seq) if watch is not None else None
+        event = self._seam.mend(event) if event is not None else None
         if event is not None:
             self._live.handle(event)
+        item = self._added_item(entry)
+        if item is not None and not isinstance(item, _ITEMS_WITH_EVENTS):
+            self._live.show_item(item)
+
+    def _added_item(self, entry: Entry) -> TranscriptItem | None:
+        items = self._transcript.turns[-1].items if self._transcript.turns else []
+        return items[-1] if items and items[-1].seq == entry.seq else None
 
     def _print_permission(self, entry: Entry) -> None:
         params = _params(entry)

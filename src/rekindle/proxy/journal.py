@@ -118,7 +118,7 @@ class EchoTracker(Struct):
         if not is_v2:
             return False
         message_id = as_str(update.get("messageId"))
-        is_first = self.awaits_prompt_id and kind == "user_message"
+        is_first = self.awaits_prompt_id and not update_kinds.kind_of(kind).is_chunk
         return is_first or (message_id is not None and message_id == self.prompt_id)
 
 

@@ -139,6 +139,16 @@ class Transcript:
         """The suffix that a retired id receives when the agent uses it again."""
         return self._ids.suffix
 
+    @property
+    def current_mode(self) -> object:
+        """The id of the current mode; None if no entry reports one."""
+        return as_object(self.state.get("current_mode_update")).get("currentModeId")
+
+    @property
+    def config_options(self) -> object:
+        """The configuration options with their values, as the agent reported them."""
+        return as_object(self.state.get("config_option_update")).get("configOptions")
+
     def take_turns(self) -> Iterator[TranscriptTurn]:
         """Yield the turns and remove each from the transcript, so that its memory can be freed."""
         self._messages.by_id.clear()

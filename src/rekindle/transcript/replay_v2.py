@@ -62,8 +62,8 @@ def state_updates(transcript: Transcript, title: str | None = None) -> Iterator[
 def current_options(transcript: Transcript) -> list[Update]:
     """Return the options with their present values. The modes are one of them."""
     modes = dict(as_object(transcript.offered.get("modes")))
-    mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    mode = transcript.current_mode
     if mode is not None:
         modes["currentModeId"] = mode
-    options = as_object(transcript.state.get("config_option_update")).get("configOptions")
+    options = transcript.config_options
     return options_to_v2(options, modes)

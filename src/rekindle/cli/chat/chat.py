@@ -26,7 +26,7 @@ from rekindle.cli.render.transcript import (
 from rekindle.client import Agent, AgentGone, AgentRefused, Asked, Command, Session
 from rekindle.client.session_record import commands_in
 from rekindle.export.labels import failure, stopped
-from rekindle.transcript.model import Role, Terminals, TranscriptMessage
+from rekindle.transcript.model import Role, Terminals
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
@@ -170,11 +170,8 @@ class Chat:
 
     def _said(self) -> list[str]:
         """Return what the user has said so far."""
-        items = [item for turn in self._record.turns for item in turn.items]
-        said = (
-            item for item in items if isinstance(item, TranscriptMessage) and item.role is Role.USER
-        )
-        return [words for it in said if (words := it.text)]
+        messages = (message for turn in self._record.turns for message in turn.messages)
+        return [words for it in messages if it.role is Role.USER and (words := it.text)]
 
     def _commands(self) -> tuple[Command, ...]:
         own = self._session.commands if self._session is not None else ()

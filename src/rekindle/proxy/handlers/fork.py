@@ -186,10 +186,5 @@ def _count_turns(transcript: Transcript, until_seq: int) -> int:
 
 
 def _count_messages(transcript: Transcript, until_seq: int) -> int:
-    items = [item for turn in transcript.turns for item in turn.items]
-    return sum(
-        isinstance(item, TranscriptMessage)
-        and item.role is not Role.THOUGHT
-        and item.seq <= until_seq
-        for item in items
-    )
+    messages = (message for turn in transcript.turns for message in turn.messages)
+    return sum(it.role is not Role.THOUGHT and it.seq <= until_seq for it in messages)
