@@ -55,7 +55,7 @@ def reminder_text(transcript: Transcript, budget: int = BUDGET) -> str:
 
 
 def carries_history(prompt: str) -> bool:
-    """Return whether a prompt in an agent's own files begins with a handover or a reminder."""
+    """Return whether a prompt in an agent's own files contains a handover or a reminder."""
     return any(sign in prompt for sign in _SIGNS)
 
 
