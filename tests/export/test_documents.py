@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from full_session import KEY, SESSION, everything
 from rekindle.export.acp import as_acp
+from rekindle.export.description import describe
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown
 from rekindle.export.redact_transcript import redact_session, redact_terminal, redact_turn
-from rekindle.model import Session
+from rekindle.model import Origin, Session
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.reducer import Transcript, fold
 
@@ -114,3 +116,11 @@ def test_an_empty_session_has_documents() -> None:
     for render in (markdown, page, structured):
         assert "".join(render(session, Transcript()))
     assert json.loads("".join(structured(session, Transcript())))["conversation"] == []
+
+
+def test_the_origin_of_an_imported_session_is_described() -> None:
+    session, _ = recorded()
+    origin = Origin(tool="codex", path="/f", sha256="x", entries=3)
+    fields = describe(replace(session, origin=origin))["origin"]
+    assert fields == {"tool": "codex", "path": "/f", "sha256": "x", "entries": 3}
+    assert describe(session)["origin"] is None

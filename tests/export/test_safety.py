@@ -2,19 +2,24 @@
 
 import json
 
+import pytest
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from recorded_sessions import NOW, entry
+from rekindle.export import markdown_html
 from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
+from rekindle.export.json_depth import write_json
 from rekindle.export.markdown import as_markdown, contained, fenced
 from rekindle.export.markdown_html import render_markdown
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.text.sanitize import clean
-from rekindle.transcript.reducer import fold
+from rekindle.transcript.model import OtherItem, TranscriptTurn
+from rekindle.transcript.reducer import Transcript, fold
 from safe_documents import UNSEEN, check
 
 HOSTILE = st.sampled_from(
@@ -197,3 +202,39 @@ def test_deeply_nested_values_are_written() -> None:
     for render in (as_html, as_markdown, as_json):
         assert "".join(render(session, transcript, turns))
     assert len(list(as_acp(session, transcript, turns, 1))) == 1
+
+
+def test_values_too_deep_to_encode_are_replaced() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert "[nested too deeply]" in write_json({"value": deep})
+    transcript = Transcript()
+    item = OtherItem(seq=1, at_us=1, update={"sessionUpdate": "_odd", "value": deep}, protocol=1)
+    transcript.turns.append(TranscriptTurn(number=1, at_us=1, items=[item]))
+    store = MemoryStore()
+    store.write([Opened(session_id="s", at_us=1)])
+    session = store.session("s")
+    (line,) = as_acp(session, transcript, transcript.turns, 1)
+    assert "[nested too deeply]" in line
+
+
+@pytest.mark.parametrize(
+    ("markdown", "rendered"),
+    [
+        ("a  \nb\nc", "<p>a<br>\nb\nc</p>\n"),
+        ("---", "<hr>\n"),
+        ("`x` \\* ~~s~~", "<p><code>x</code> * <s>s</s></p>\n"),
+        ("```\nx\n```", "<pre><code>x\n</code></pre>\n"),
+        ("# a", "<h3>a</h3>\n"),
+        ("7. a", '<ol start="7"><li>a</li>\n</ol>\n'),
+        ("![](javascript:x)", '<p><span class="link">image</span></p>\n'),
+    ],
+)
+def test_markdown_is_rendered_with_known_tags(markdown: str, rendered: str) -> None:
+    assert render_markdown(markdown) == rendered
+
+
+def test_an_unknown_token_is_text() -> None:
+    unknown = Token("video", "video", 0, content="<v>")
+    assert markdown_html._tag(unknown) == "&lt;v&gt;"  # noqa: SLF001 - no Markdown makes one

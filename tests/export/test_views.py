@@ -20,14 +20,16 @@ from rekindle.export.json import as_json
 from rekindle.export.labels import ChecklistStep
 from rekindle.export.markdown import as_markdown
 from rekindle.export.redact_transcript import redact_turn
-from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark
+from rekindle.export.views import VIEWS, Block, Checklist, ItemView, Mask, Remark, view_of
 from rekindle.model import DocumentKind, Entry
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import (
     ReplayContext,
+    Role,
     SearchText,
     Terminals,
     TranscriptItem,
+    TranscriptMessage,
     Update,
 )
 from rekindle.transcript.reducer import REDUCERS, Reducer, Transcript, fold
@@ -220,3 +222,8 @@ def test_a_new_kind_is_searched_handed_over_and_masked() -> None:
     item.label = f"token {KEY}"
     redact_turn(turn)
     assert KEY not in str(turn.items[1])
+
+
+def test_a_handover_notice_in_a_message_is_described_as_a_handover() -> None:
+    notice = TranscriptMessage(role=Role.AGENT, seq=1, at_us=1, meta={"rekindle": {}})
+    assert view_of(notice).describe(notice) == {"type": "handover"}
