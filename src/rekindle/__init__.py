@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rekindle.store.address import locate, open_store
     from rekindle.store.base import ImportedSession, Store
     from rekindle.transcript.model import (
-        Gap,
+        GapItem,
         HandoverItem,
         OtherItem,
         PlanItem,
@@ -64,7 +64,7 @@ __all__ = [
     "ClientError",
     "ClientSession",
     "Entry",
-    "Gap",
+    "GapItem",
     "HandoverItem",
     "ImportedSession",
     "Kind",
@@ -129,7 +129,7 @@ _MODULES = {
     "rekindle.store.address": {"locate", "open_store"},
     "rekindle.store.base": {"ImportedSession", "Store"},
     "rekindle.transcript.model": {
-        "Gap",
+        "GapItem",
         "HandoverItem",
         "OtherItem",
         "PlanItem",

@@ -22,7 +22,7 @@ from rekindle.store.base import Store
 from rekindle.store.sqlite.schema import REVISION_BITS, place, places, seq_at
 from rekindle.store.sqlite.search_index import Index, table_of
 from rekindle.store.sqlite.sql import LAST_PLACE
-from rekindle.text.tokens import humps, parted
+from rekindle.text.tokens import camel_case_parts, split_unspaced
 from rekindle.transcript.reducer import Transcript
 from rekindle.transcript.search_documents import search_documents, title_document
 
@@ -302,7 +302,7 @@ def _write_passages(
     index.db.executemany(f"delete from {table} where rowid = ?", gone)  # noqa: S608
     # FTS5 is quickest when places only grow.
     new = [
-        (rowid, *row, humps(str(row[-1])))
+        (rowid, *row, camel_case_parts(str(row[-1])))
         for rowid, row in sorted(found.items())
         if present.get(rowid) != row
     ]
@@ -316,5 +316,5 @@ def _row(passage: SearchDocument) -> _Row:
         passage.at_us,
         passage.origin.value,
         passage.ident,
-        parted(passage.words),
+        split_unspaced(passage.words),
     )

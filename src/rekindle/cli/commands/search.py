@@ -23,9 +23,9 @@ from rekindle.export.redact_transcript import redact_session
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 from rekindle.store.sqlite.search_query import Hit, Wanted
-from rekindle.text.redact.secrets import spans
+from rekindle.text.redact.secrets import find_secrets
 from rekindle.text.search_terms import parse
-from rekindle.text.snippets import Piece, snippet
+from rekindle.text.snippets import Fragment, snippet
 from rekindle.text.times import iso
 from rekindle.text.widths import cut, width
 
@@ -33,7 +33,7 @@ _MOST = 1_000
 _WIDTH = 240
 _SHORTEST_TITLE = 12
 
-_Found = tuple[Session, Hit, list[Piece]]
+_Found = tuple[Session, Hit, list[Fragment]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -124,11 +124,11 @@ def _why(wanted: Wanted) -> str:
     return f": {one_line(short[0])} needs two letters or more" if short else ""
 
 
-def _snippet(hit: Hit, *, redact: bool) -> list[Piece]:
-    return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _WIDTH)
+def _snippet(hit: Hit, *, redact: bool) -> list[Fragment]:
+    return snippet(hit.text, hit.matches, find_secrets(hit.text) if redact else [], _WIDTH)
 
 
-def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]:
+def _describe(session: Session, hit: Hit, pieces: list[Fragment]) -> dict[str, Any]:
     """Return a hit as `--json` prints it; docs/search.md tells what the fields mean."""
     matches: list[list[int]] = []
     at = 0
@@ -150,7 +150,7 @@ def _describe(session: Session, hit: Hit, pieces: list[Piece]) -> dict[str, Any]
     }
 
 
-def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
+def _row(session: Session, hit: Hit, pieces: list[Fragment]) -> tuple[str, ...]:
     return (
         one_line(session.id),
         iso(hit.at_us),
@@ -162,7 +162,7 @@ def _row(session: Session, hit: Hit, pieces: list[Piece]) -> tuple[str, ...]:
     )
 
 
-def _words(pieces: list[Piece]) -> str:
+def _words(pieces: list[Fragment]) -> str:
     return "".join(words for words, _ in pieces)
 
 

@@ -12,16 +12,16 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.cli.render.table import Line
+from rekindle.cli.render.table import SessionRow
 from rekindle.cli.store_access import short_id, stand
 from rekindle.errors import SessionNotFound, StoreUnavailable, UsageError
 from rekindle.model import Page, Session
 from rekindle.store.base import Store
 from rekindle.store.sqlite.search_index import Index
 from rekindle.store.sqlite.search_query import Wanted, search
-from rekindle.text.redact.secrets import spans
+from rekindle.text.redact.secrets import find_secrets
 from rekindle.text.search_terms import Term, parse
-from rekindle.text.snippets import Piece, snippet
+from rekindle.text.snippets import Fragment, snippet
 from rekindle.transfer.indexer import bring_up_to_date
 
 _SESSIONS_A_PAGE = 500
@@ -36,10 +36,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """Sessions that fit what was typed, the best first."""
 
     typed: str
-    lines: list[Line]
+    lines: list[SessionRow]
     is_more: bool = False
     """Whether there may be others."""
-    said: dict[str, list[Piece]] = {}
+    said: dict[str, list[Fragment]] = {}
     """By a session's id, where in it the words were said."""
 
 
@@ -106,10 +106,12 @@ class Texts:
             return Found(typed=typed, lines=[])
         with Index(self._path) as index:
             hits = search(index, Wanted(terms=terms, page=self._page))
-        said: dict[str, list[Piece]] = {}
+        said: dict[str, list[Fragment]] = {}
         for hit in hits:
             if hit.session_id not in said:
-                said[hit.session_id] = snippet(hit.text, hit.matches, spans(hit.text), _WIDTH)
+                said[hit.session_id] = snippet(
+                    hit.text, hit.matches, find_secrets(hit.text), _WIDTH
+                )
         return Found(typed=typed, lines=lines_of(self._store, list(said)), said=said)
 
     def update(self) -> Iterator[float]:
@@ -129,7 +131,7 @@ def _terms(typed: str) -> list[Term]:
     return []
 
 
-def lines_of(store: Store, ids: list[str]) -> list[Line]:
+def lines_of(store: Store, ids: list[str]) -> list[SessionRow]:
     """Return what a table shows of sessions; of those that are gone, nothing."""
     sessions: list[Session] = []
     for session_id in ids:
@@ -137,4 +139,4 @@ def lines_of(store: Store, ids: list[str]) -> list[Line]:
             sessions.append(store.session(session_id))
     sessions = [session for session in sessions if session.deleted_us is None]
     standings = stand(store, sessions)
-    return [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
+    return [SessionRow(it, short_id(store, it.id), standings[it.id]) for it in sessions]

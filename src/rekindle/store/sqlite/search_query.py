@@ -128,7 +128,7 @@ def _expression(terms: list[Term]) -> str:
 
 def _quoted(term: Term) -> str:
     words = term.words.replace('"', '""').replace("\x00", " ")
-    return f'"{words}"{"*" if term.is_beginning else ""}'
+    return f'"{words}"{"*" if term.is_prefix else ""}'
 
 
 def _candidates(index: Index, wanted: Wanted, expression: str) -> list[_Candidate]:
@@ -165,7 +165,7 @@ def _is_of_some(wanted: Wanted) -> bool:
 
 def _has_beginning(terms: list[Term]) -> bool:
     """Tell whether FTS5 has to gather words, which it does anew for each query."""
-    return any(term.is_beginning for term in terms)
+    return any(term.is_prefix for term in terms)
 
 
 def _ranges(index: Index, wanted: Iterable[tuple[int, int]]) -> list[_Range]:
