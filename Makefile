@@ -47,7 +47,7 @@ torture: $(STAMP) ## break it on purpose for SECONDS, from SEED; SECONDS=600 SEE
 		$(if $(EPISODE),--episode $(EPISODE),--seconds $(or $(SECONDS),60)) $(if $(WRITE),--write)
 
 coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested
-	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/test_model.py
+	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/export tests/test_model.py
 	@$(BIN)/coverage report
 
 check: $(STAMP) ## lint, types, spelling

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rekindle.store.address import StoreAddress, locate
     from rekindle.store.base import ImportedSession, Store
     from rekindle.transcript.model import (
-        Gap,
+        GapItem,
         HandoverItem,
         OtherItem,
         PlanItem,
@@ -65,7 +65,7 @@ __all__ = [
     "ClientError",
     "ClientSession",
     "Entry",
-    "Gap",
+    "GapItem",
     "HandoverItem",
     "ImportedSession",
     "Kind",
@@ -132,7 +132,7 @@ _MODULES = {
     "rekindle.store.address": {"StoreAddress", "locate"},
     "rekindle.store.base": {"ImportedSession", "Store"},
     "rekindle.transcript.model": {
-        "Gap",
+        "GapItem",
         "HandoverItem",
         "OtherItem",
         "PlanItem",

@@ -23,7 +23,7 @@ from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.acp.framing import LineBuffer
 from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch, update_line
 from rekindle.cli.render.detail import Detail
-from rekindle.cli.render.rich_text import make_console, spaced
+from rekindle.cli.render.rich_text import make_console, render_pieces
 from rekindle.cli.render.transcript import heading, plain_lines, turn_pieces
 from rekindle.errors import BadBundle
 from rekindle.export.acp import as_acp
@@ -112,7 +112,7 @@ def documents(data: bytes) -> None:
     pieces += [it for turn in turns for it in turn_pieces(turn, detail, transcript.terminals)]
     assert not any(UNSEEN.search(line) for piece in pieces for line in plain_lines(piece))
     console = make_console(file=io.StringIO(), width=60)
-    for renderable in spaced(pieces):
+    for renderable in render_pieces(pieces):
         console.print(renderable, crop=False)
     check_shown(console.file.getvalue())  # type: ignore[attr-defined]
 

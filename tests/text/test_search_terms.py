@@ -10,14 +10,14 @@ from rekindle.text.search_terms import Term, parse
     [
         ("two words", [Term("two"), Term("words")]),
         ('"a phrase" word', [Term("a phrase"), Term("word")]),
-        ("beg*", [Term("beg", is_beginning=True)]),
-        ('"a beg"*', [Term("a beg", is_beginning=True)]),
-        ("foo_be*", [Term("foo_be", is_beginning=True)]),
+        ("beg*", [Term("beg", is_prefix=True)]),
+        ('"a beg"*', [Term("a beg", is_prefix=True)]),
+        ("foo_be*", [Term("foo_be", is_prefix=True)]),
         ("a -b", [Term("a"), Term("b", is_excluded=True)]),
         ('a -"b c"', [Term("a"), Term("b c", is_excluded=True)]),
         ("src/foo_bar.py", [Term("src/foo_bar.py")]),
         ("検索", [Term("検\u200b索")]),
-        # What is not meant so, or not finished, is words.
+        # Incomplete syntax is read as words.
         ("b*", [Term("b", is_too_short=True)]),
         ("foo(bar", [Term("foo(bar")]),
         ("a AND", [Term("a"), Term("AND")]),
@@ -30,21 +30,21 @@ from rekindle.text.search_terms import Term, parse
         ('a - * "" -* ?', [Term("a")]),
     ],
 )
-def test_what_is_typed_is_understood(typed: str, terms: list[Term]) -> None:
+def test_input_is_parsed(typed: str, terms: list[Term]) -> None:
     assert parse(typed) == terms
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "-word", '-"a phrase"', "-word ?"])
-def test_nothing_to_look_for_is_an_error_that_says_what_to_do(typed: str) -> None:
+def test_blank_or_only_excluding_input_is_a_usage_error(typed: str) -> None:
     with pytest.raises(UsageError, match="nothing to look for: give a word"):
         parse(typed)
 
 
 @pytest.mark.parametrize("typed", ["*", '""', '"', "-", "?! …", "🎉"])
-def test_signs_alone_are_no_error_and_nothing_to_find(typed: str) -> None:
+def test_punctuation_alone_has_no_terms(typed: str) -> None:
     assert parse(typed) == []
 
 
 @given(st.text())
-def test_nothing_else_is_an_error(typed: str) -> None:
+def test_any_other_input_is_accepted(typed: str) -> None:
     assert parse(f"word {typed}")[0] == Term("word")

@@ -16,11 +16,11 @@ _MINUTE = 60
 
 def print_json(value: object) -> None:
     """Print JSON for people and programs; escaped where the terminal cannot show it."""
-    from rekindle.export.json_depth import written
+    from rekindle.export.json_depth import write_json
 
     # There is no stdout where the caller has closed it.
     encoding: str = getattr(sys.stdout, "encoding", None) or "ascii"
-    print(written(value, is_ascii=encoding.lower().replace("-", "") != "utf8"))
+    print(write_json(value, is_ascii=encoding.lower().replace("-", "") != "utf8"))
 
 
 def age(at_us: int) -> str:

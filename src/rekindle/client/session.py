@@ -9,6 +9,7 @@ from rekindle.acp import methods
 from rekindle.acp.jsonrpc import REQUEST_CANCELLED, RESOURCE_NOT_FOUND
 from rekindle.acp.prompt_echo import PromptEcho
 from rekindle.acp.translate.config import setting_to_v1
+from rekindle.acp.update_kinds import STATE_UPDATE, is_user_message
 from rekindle.client.events import EventBuilder, SurrogateJoiner
 from rekindle.client.handshake import Capability, Handshake
 from rekindle.client.models import (
@@ -173,13 +174,13 @@ class SessionChannel:
         update = as_object(as_object(as_object(decode_object(line)).get("params")).get("update"))
         kind = as_str(update.get("sessionUpdate")) or ""
         stream = self._stream
-        if kind == methods.STATE_UPDATE:
+        if kind == STATE_UPDATE:
             self._end_detector.note_state(update)
         if stream is None:
             self.record.add(Side.AGENT, Kind.UPDATE, line)
             return
         stream.add_update(update)
-        if kind in methods.USER_MESSAGE_KINDS and self._echo.consume(update.get("content")):
+        if is_user_message(kind) and self._echo.consume(update.get("content")):
             self.record.add(Side.AGENT, Kind.ECHO, line)
             return
         builder = EventBuilder(self.record.transcript, update)
@@ -187,7 +188,7 @@ class SessionChannel:
         event = self._joiner.join(event) if event is not None else None
         if event is not None:
             stream.add_event(event)
-        if kind == methods.STATE_UPDATE:
+        if kind == STATE_UPDATE:
             self._end_if(self._end_detector.receive_state(update))
 
     def receive_permission_request(self, request_id: Raw, line: bytes) -> None:

@@ -1,7 +1,6 @@
-"""What a person looks for: words, "phrases", beginnings* of words, and -words that must not be.
+"""Parse search terms: words, "phrases", prefixes* and -excluded words.
 
-Whatever else is typed is taken for words: nothing that can be typed is wrong, unless it is blank
-or says only what must not be.
+Any other input is read as words. Only blank input and input that only excludes are errors.
 """
 
 import re
@@ -9,25 +8,25 @@ import re
 from msgspec import Struct
 
 from rekindle.errors import UsageError
-from rekindle.text.tokens import parted
+from rekindle.text.tokens import split_unspaced
 
 _TERM = re.compile(r'(?P<minus>-?)"(?P<phrase>[^"]*)"(?P<star>\*?)(?!\S)|(?P<plain>\S+)')
 _LAST_WORD = re.compile(r"[^\W_]{2,}$")
 
 
 class Term(Struct, frozen=True):
-    """Words that must, or must not, follow each other."""
+    """A word or a phrase that must, or must not, occur."""
 
     words: str
-    is_beginning: bool = False
-    """The last word may go on."""
+    is_prefix: bool = False
+    """Whether the last word is only the beginning of a word."""
     is_excluded: bool = False
     is_too_short: bool = False
-    """A beginning was meant, but with a single letter too many words begin."""
+    """Whether a star was ignored, because too many words begin with a single letter."""
 
 
 def parse(typed: str) -> list[Term]:
-    """Read what was typed; no terms if it has neither letters nor digits. Raises UsageError."""
+    """Parse input; an input without letters and digits has no terms. Raises UsageError."""
     terms = [term for match in _TERM.finditer(typed) if (term := _term(match)) is not None]
     if not typed.strip() or (terms and all(term.is_excluded for term in terms)):
         raise UsageError(
@@ -45,10 +44,10 @@ def _term(match: re.Match[str]) -> Term | None:
         words = words[bool(minus) :].removesuffix("*")
     if not any(map(str.isalnum, words)):
         return None
-    is_beginning = bool(star) and _LAST_WORD.search(words) is not None
+    is_prefix = bool(star) and _LAST_WORD.search(words) is not None
     return Term(
-        words=parted(words),
-        is_beginning=is_beginning,
+        words=split_unspaced(words),
+        is_prefix=is_prefix,
         is_excluded=bool(minus),
-        is_too_short=bool(star) and not is_beginning,
+        is_too_short=bool(star) and not is_prefix,
     )

@@ -16,7 +16,7 @@ from rekindle.text.redact.commands import mask_command
         ((), ()),
     ],
 )
-def test_what_is_a_secret_by_its_name_is_masked(
+def test_values_with_the_name_of_a_secret_are_masked(
     given: tuple[str, ...], kept: tuple[str, ...]
 ) -> None:
     assert mask_command(given) == kept

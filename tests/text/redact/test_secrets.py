@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import rekindle
-from rekindle.text.redact.secrets import mask, spans
+from rekindle.text.redact.secrets import find_secrets, mask
 
 BODY = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5kL7n"
 BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
@@ -49,7 +49,7 @@ PEM = f"{BEGIN}\nMIIEpAIBAAKCAQEA0Z3VS5JJ\nq+/=abcd\n{END}"
         (f"{PEM}\n{PEM}".replace("\n", "\\n"), None),
         (PEM[:64] + " … (cut)", f"{BEGIN}*** … (cut)"),
         ("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----"),
-        # By its form, whatever stands before it.
+        # By form, after any text.
         (f"\x1b[32mghp_{BODY}\x1b[0m", "\x1b[32mghp_***\x1b[0m"),
         (f"[1mghp_{BODY}", "[1mghp_***"),
         ("\x1b[1mAKIAIOSFODNN7EXAMPLE\x1b[0m", "\x1b[1mAKIA***\x1b[0m"),
@@ -70,7 +70,7 @@ PEM = f"{BEGIN}\nMIIEpAIBAAKCAQEA0Z3VS5JJ\nq+/=abcd\n{END}"
         ("Bearer abcdefghijklmnopqrstuvwxyz", "Bearer ***"),
         ("Cookie: session=abcdef0123456789abcdef", "Cookie: session=***"),
         ("Set-Cookie: a=b; id=abcdef0123456789", "Set-Cookie: a=b; id=***"),
-        # By its name.
+        # By name.
         ("\x1b[01;31m\x1b[KAPI_KEY\x1b[m\x1b[K=abcdef0123456789",
          "\x1b[01;31m\x1b[KAPI_KEY\x1b[m\x1b[K=***"),
         ('{\\"api_key\\":\\"abcdef0123456789\\"}', '{\\"api_key\\":\\"***\\"}'),
@@ -120,7 +120,7 @@ PEM = f"{BEGIN}\nMIIEpAIBAAKCAQEA0Z3VS5JJ\nq+/=abcd\n{END}"
         ("postgres://u:pa@ss99word@host", "postgres://u:***@host"),
         ("postgres://u:pa/ss99word@host/db", "postgres://u:***@host/db"),
         ("https://oauth2:abcdef0123@gitlab.com/x", "https://oauth2:***@gitlab.com/x"),
-        # In armour.
+        # In PEM form.
         (f"  {PEM}".replace("\n", "\n  "), f"  {BEGIN}***\n  {END}"),
         (f'"{PEM}"'.replace("\n", "\\n"), f'"{BEGIN}***\\n{END}"'),
         (f'"{PEM}"'.replace("\n", '\\n" +\n  "'), f'"{BEGIN}***\\n" +\n  "{END}"'),
@@ -131,7 +131,7 @@ PEM = f"{BEGIN}\nMIIEpAIBAAKCAQEA0Z3VS5JJ\nq+/=abcd\n{END}"
         (f"{BEGIN}\n{LINE}\n-----END CERTIFICATE-----", f"{BEGIN}***\n-----END CERTIFICATE-----"),
     ],
 )  # fmt: skip
-def test_what_looks_like_a_secret_is_hidden(text: str, shown: str | None) -> None:
+def test_secrets_are_masked(text: str, shown: str | None) -> None:
     assert mask(text) == shown if shown is not None else "MIIE" not in mask(text)
 
 
@@ -201,14 +201,14 @@ def test_what_looks_like_a_secret_is_hidden(text: str, shown: str | None) -> Non
         'token="a\nb"',
     ],
 )
-def test_what_only_resembles_one_is_left(text: str) -> None:
+def test_similar_texts_are_not_masked(text: str) -> None:
     assert mask(text) == text
 
 
-def test_secrets_within_secrets_are_hidden_once() -> None:
+def test_nested_secrets_are_masked_once() -> None:
     text = f"API_KEY=ghp_{BODY} and token={BODY}"
     assert mask(text) == "API_KEY=*** and token=***"
-    assert spans(text) == [(8, 12 + len(BODY)), (text.index("token=") + 6, len(text))]
+    assert find_secrets(text) == [(8, 12 + len(BODY)), (text.index("token=") + 6, len(text))]
 
 
 PIECES = st.sampled_from(
@@ -220,14 +220,14 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(max_size=5)).map("".join))
-def test_the_rest_of_a_text_stays_as_it_is(text: str) -> None:
+def test_the_rest_of_the_text_is_unchanged(text: str) -> None:
     end = 0
-    for begin, after in spans(text):
+    for begin, after in find_secrets(text):
         assert end <= begin < after <= len(text)
         end = after
     hidden = mask(text)
     assert mask(hidden) == hidden
-    if not spans(text):
+    if not find_secrets(text):
         assert hidden == text
 
 
@@ -249,7 +249,7 @@ AROUND = st.sampled_from(
 
 
 @given(AROUND, AROUND, KEYS, AROUND, st.text())
-def test_a_key_is_hidden_wherever_it_stands(
+def test_a_key_is_masked_in_any_surroundings(
     first: str, before: str, key: str, after: str, rest: str
 ) -> None:
     hidden = mask(f"{first}{before}{key}{after} {rest}")
@@ -258,8 +258,8 @@ def test_a_key_is_hidden_wherever_it_stands(
     assert mask(hidden) == hidden
 
 
-def test_code_is_left_readable() -> None:
-    """What is hidden of our own code and tests is what they call secrets."""
+def test_source_code_stays_readable() -> None:
+    """Only values that the code itself calls secrets are masked."""
     tests = Path(__file__).parents[2]
     files = [*Path(rekindle.__file__).parent.rglob("*.py"), *tests.rglob("*.py")]
     full_of_secrets = {Path(__file__).name, "test_redact_transcript.py", "test_commands.py"}
@@ -268,7 +268,7 @@ def test_code_is_left_readable() -> None:
         for file in files
         if file.name not in full_of_secrets and not {"node_modules", "fixtures"} & set(file.parts)
         for text in [file.read_text(encoding="utf-8")]
-        for begin, end in spans(text)
+        for begin, end in find_secrets(text)
     }
     assert hidden <= {
         "hunter2-hunter2",
@@ -289,9 +289,9 @@ def test_code_is_left_readable() -> None:
         'password="a b\\"', f"{BEGIN}\n1:",
     ],
 )  # fmt: skip
-def test_the_time_grows_with_the_text_and_no_faster(piece: str) -> None:
+def test_masking_takes_linear_time(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     begin = time.perf_counter()
     mask(text)
-    # What is quadratic takes minutes.
+    # Quadratic time would be minutes.
     assert time.perf_counter() - begin < 5

@@ -15,11 +15,11 @@ from rekindle.cli.chat.permissions import ask
 from rekindle.cli.chat.target import Place
 from rekindle.cli.formatting import one_line, short_path
 from rekindle.cli.render.detail import Detail
-from rekindle.cli.render.live import Live
-from rekindle.cli.render.screen import Screen
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.screen import ScreenPrinter
 from rekindle.cli.render.transcript import (
     Piece,
-    ended,
+    ending_piece,
     heading,
     turn_pieces,
 )
@@ -32,9 +32,8 @@ from rekindle.client import (
     SlashCommand,
 )
 from rekindle.client.session_record import commands_in
-from rekindle.export.content import Terminals
 from rekindle.export.labels import failure, stopped
-from rekindle.transcript.model import Role, TranscriptMessage
+from rekindle.transcript.model import Role, Terminals
 from rekindle.transcript.reducer import Transcript
 
 if TYPE_CHECKING:
@@ -52,14 +51,16 @@ Ctrl-C cancels the turn, and once more leaves. Ctrl-D or /quit leaves."""
 class Chat:
     """One chat, from the start of the agent to its end."""
 
-    def __init__(self, place: Place, paper: Screen, detail: Detail, record: Transcript) -> None:
+    def __init__(
+        self, place: Place, paper: ScreenPrinter, detail: Detail, record: Transcript
+    ) -> None:
         self._place = place
         self._paper = paper
         self._detail = detail
         self._record = record
         """What was said before."""
         self._keyboard = Keyboard()
-        self._live = Live(paper, detail, self._terminals)
+        self._live = LiveRenderer(paper, detail, self._terminals)
         self._session: ClientSession | None = None
         self._interrupts = Interrupts(self._tell_of_cancel)
         self._presses = 0
@@ -95,7 +96,7 @@ class Chat:
     def _introduction(self, history: int) -> Iterator[Piece]:
         if self._place.session is None:
             program = one_line(" ".join(self._place.command))
-            yield Piece(kind="note", words=f"{program} · {short_path(self._place.cwd)}")
+            yield Piece(kind="note", text=f"{program} · {short_path(self._place.cwd)}")
             return
         yield from heading(self._place.session)
         turns = self._record.turns
@@ -103,7 +104,7 @@ class Chat:
         hidden = len(turns) - len(shown)
         if hidden:
             what = f"({hidden} earlier {'turn' if hidden == 1 else 'turns'}: `rekindle show`)"
-            yield Piece(kind="note", words=what)
+            yield Piece(kind="note", text=what)
         for turn in shown:
             yield from turn_pieces(turn, self._detail, self._record.terminals)
 
@@ -159,28 +160,25 @@ class Chat:
                     if isinstance(event, PermissionRequested):
                         await ask(event.request, self._live, self._keyboard)
                     else:
-                        self._live.take(event)
+                        self._live.handle(event)
         except AgentRefused as error:
-            self._live.show(ended(failure(error.reason)))
+            self._live.show(ending_piece(failure(error.reason)))
         except AgentGone as error:
             if error.is_final:
                 raise
-            self._live.show(ended(failure(str(error))))
+            self._live.show(ending_piece(failure(str(error))))
         finally:
             self._paper.unhint()
             self._live.settle()
         if end := stopped(turn.stop_reason):
-            self._live.show(ended(end))
+            self._live.show(ending_piece(end))
 
     # -- what is known ------------------------------------------------------------------
 
     def _said(self) -> list[str]:
         """Return what the user has said so far."""
-        items = [item for turn in self._record.turns for item in turn.items]
-        said = (
-            item for item in items if isinstance(item, TranscriptMessage) and item.role is Role.USER
-        )
-        return [words for it in said if (words := it.text)]
+        messages = (message for turn in self._record.turns for message in turn.messages)
+        return [words for it in messages if it.role is Role.USER and (words := it.text)]
 
     def _commands(self) -> tuple[SlashCommand, ...]:
         own = self._session.commands if self._session is not None else ()
@@ -192,14 +190,14 @@ class Chat:
     # -- beside it ----------------------------------------------------------------------
 
     def _help(self) -> None:
-        self._live.show(Piece(kind="note", words=_HELP))
+        self._live.show(Piece(kind="note", text=_HELP))
         for command in self._commands():
             hint = f" {one_line(command.hint)}" if command.hint else ""
             words = f"/{one_line(command.name)}{hint}  {one_line(command.description)}"
-            self._live.show(Piece(kind="note", words=words))
+            self._live.show(Piece(kind="note", text=words))
 
     def _note(self, words: str) -> None:
-        self._live.show(Piece(kind="note", words=words))
+        self._live.show(Piece(kind="note", text=words))
 
     def _tell(self, words: str) -> None:
         """Tell what Rekindle has to say, but not where the user is typing."""
@@ -209,7 +207,7 @@ class Chat:
 
     def _tell_notes(self) -> None:
         for note in self._notes:
-            self._live.show(Piece(kind="problem", words=note))
+            self._live.show(Piece(kind="problem", text=note))
         self._notes.clear()
         if self._presses:
             self._note("(Ctrl-C again, Ctrl-D or /quit leaves)")

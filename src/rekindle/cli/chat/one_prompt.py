@@ -11,9 +11,9 @@ from rekindle.cli.chat.permissions import about, ask
 from rekindle.cli.chat.target import Place
 from rekindle.cli.formatting import print_json, printable
 from rekindle.cli.render.detail import FOLDED
-from rekindle.cli.render.live import Live
-from rekindle.cli.render.printer import paper_of
-from rekindle.cli.render.transcript import ended
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.printer import printer_for
+from rekindle.cli.render.transcript import ending_piece
 from rekindle.cli.terminal import is_terminal
 from rekindle.client import (
     AgentRefused,
@@ -25,12 +25,12 @@ from rekindle.client import (
     PermissionRequested,
     Turn,
 )
-from rekindle.export.description import describe_turn
+from rekindle.export.json import describe_turn
 from rekindle.export.labels import HANDOVER, stopped
 from rekindle.transcript import model
 
 if TYPE_CHECKING:
-    from rekindle.cli.render.screen import Screen
+    from rekindle.cli.render.screen import ScreenPrinter
 
 _STOPS = {"end_turn": 0, "max_tokens": 3, "max_turn_requests": 4, "refusal": 5, "cancelled": 6}
 _OTHER_STOP = 7
@@ -105,7 +105,7 @@ class Errand:
 
     async def _ask(self, question: PermissionRequest) -> None:
         self._keyboard = self._keyboard or Keyboard()
-        live = Live(paper_of(sys.stderr), FOLDED, dict)
+        live = LiveRenderer(printer_for(sys.stderr), FOLDED, dict)
         with self._keyboard.quiet():
             await ask(question, live, self._keyboard)
 
@@ -127,9 +127,9 @@ def print_of(arguments: argparse.Namespace) -> Print:
         return _Json()
     if not is_terminal():
         return _Text()
-    from rekindle.cli.render.screen import screen_of
+    from rekindle.cli.render.screen import screen_for
 
-    return _Pretty(screen_of())
+    return _Pretty(screen_for())
 
 
 class _Text:
@@ -179,14 +179,14 @@ class _Json:
 class _Pretty:
     """All that happens, as in the chat."""
 
-    def __init__(self, screen: "Screen") -> None:
+    def __init__(self, screen: "ScreenPrinter") -> None:
         self._screen = screen
-        self._live = Live(screen, FOLDED, dict)
+        self._live = LiveRenderer(screen, FOLDED, dict)
         screen.hint("… (Ctrl-C cancels)")
 
     def take(self, event: Event) -> None:
         """Print it."""
-        self._live.take(event)
+        self._live.handle(event)
 
     def end(self, session: ClientSession, turn: model.TranscriptTurn) -> None:
         """Print how it ended, if not as it should."""
@@ -194,4 +194,4 @@ class _Pretty:
         self._screen.unhint()
         self._live.settle()
         if end := stopped(turn.stop_reason):
-            self._live.show(ended(end))
+            self._live.show(ending_piece(end))

@@ -4,8 +4,12 @@ from collections.abc import Iterator
 
 from rekindle.cli.chat.keyboard import Keyboard
 from rekindle.cli.formatting import one_line
-from rekindle.cli.render.live import Live
-from rekindle.cli.render.permission import asked_in_short, asked_pieces, named
+from rekindle.cli.render.live import LiveRenderer
+from rekindle.cli.render.permission import (
+    permission_pieces,
+    permission_summary,
+    permission_title,
+)
 from rekindle.cli.render.transcript import Piece
 from rekindle.client import Choice, PermissionRequest
 
@@ -17,27 +21,27 @@ _LETTERS = {"allow_once": "y", "reject_once": "n", "reject_always": "n"}
 
 def about(question: PermissionRequest) -> str:
     """Say in short what a question is about."""
-    return one_line(asked_in_short(question.title, question.params, question.tool_call))
+    return one_line(permission_summary(question.title, question.params, question.tool_call))
 
 
-async def ask(question: PermissionRequest, live: Live, keyboard: Keyboard) -> None:
+async def ask(question: PermissionRequest, live: LiveRenderer, keyboard: Keyboard) -> None:
     """Let the user choose by a key. What is cancelled meanwhile, is answered already."""
     if question.is_answered:
         return
     keyboard.forget()
-    live.ask(question.tool_call, asked_pieces(question.params, question.tool_call))
-    words = f"{one_line(named(question.title, question.tool_call))}?"
-    live.show(Piece(kind="question", words=words, mark="? ", mark_kind="going"))
+    live.show_permission(question.tool_call, permission_pieces(question.params, question.tool_call))
+    words = f"{one_line(permission_title(question.title, question.tool_call))}?"
+    live.show(Piece(kind="question", text=words, mark="? ", mark_style="going"))
     keys = _keys(question.choices)
     for key, choice in zip(_KEYS, question.choices, strict=False):
         letter = next((it for it, one in keys.items() if one is choice and it != key), "")
         words = f"{one_line(choice.name)}{letter and f' ({letter})'}"
-        live.show(Piece(kind="choice", words=words, mark=f"  {key}  ", mark_kind="going"))
+        live.show(Piece(kind="choice", text=words, mark=f"  {key}  ", mark_style="going"))
     pressed = await keyboard.press("".join(keys), lambda: question.is_answered)
     if pressed is None:
         question.cancel()
     else:
-        live.show(Piece(kind="note", words=f"→ {one_line(keys[pressed].name)}"))
+        live.show(Piece(kind="note", text=f"→ {one_line(keys[pressed].name)}"))
         question.choose(keys[pressed])
 
 

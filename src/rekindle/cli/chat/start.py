@@ -35,7 +35,7 @@ def check_terminal(command: str) -> None:
 def chat(arguments: argparse.Namespace, place: Place, record: Transcript) -> int:
     """Chat in the terminal; return the exit code."""
     from rekindle.cli.chat.chat import Chat
-    from rekindle.cli.render.screen import screen_of
+    from rekindle.cli.render.screen import screen_for
 
-    talk = Chat(place, screen_of(), detail_of(arguments), record)
+    talk = Chat(place, screen_for(), detail_of(arguments), record)
     return asyncio.run(talk.run(max(0, getattr(arguments, "history", 0))))

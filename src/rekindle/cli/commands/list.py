@@ -120,9 +120,9 @@ def _page(arguments: argparse.Namespace, limit: int) -> Page:
 def _print_table(
     store: Store, sessions: list[Session], standings: dict[str, SessionStatus]
 ) -> None:
-    from rekindle.cli.render.table import Line, legend, print_table
+    from rekindle.cli.render.table import SessionRow, legend, print_table
 
-    lines = [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
+    lines = [SessionRow(it, short_id(store, it.id), standings[it.id]) for it in sessions]
     print_table(lines)
     if words := legend(lines):
         print(paint(words, "dim"))

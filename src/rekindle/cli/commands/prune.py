@@ -134,9 +134,9 @@ def _is_wanted(found: _Found, *, is_for_good: bool) -> bool:
 def _list(store: Store, sessions: Sequence[Session]) -> None:
     """Say which sessions are meant: as a table, or as rows that scripts can read."""
     if is_terminal():
-        from rekindle.cli.render.table import Line, print_table
+        from rekindle.cli.render.table import SessionRow, print_table
 
-        print_table([Line(it, short_id(store, it.id), SessionStatus.IDLE) for it in sessions])
+        print_table([SessionRow(it, short_id(store, it.id), SessionStatus.IDLE) for it in sessions])
         return
     for session in sessions:
         cells = (session.id, iso(session.updated_us), agent_name(session.agent), session.cwd or "?")

@@ -29,9 +29,9 @@ from rekindle.model import Page, Session
 from rekindle.store.address import open_search_index
 from rekindle.store.base import Store
 from rekindle.store.search import SearchHit, SearchRequest
-from rekindle.text.redact.secrets import spans
+from rekindle.text.redact.secrets import find_secrets
 from rekindle.text.search_terms import parse
-from rekindle.text.snippets import Piece, snippet
+from rekindle.text.snippets import Fragment, snippet
 from rekindle.text.times import iso
 from rekindle.text.widths import cut, width
 
@@ -39,7 +39,7 @@ _MAX_LIMIT = 1_000
 _SNIPPET_WIDTH = 240
 _MIN_TITLE_WIDTH = 12
 
-_Result = tuple[Session, SearchHit, list[Piece]]
+_Result = tuple[Session, SearchHit, list[Fragment]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -130,11 +130,11 @@ def _why_nothing(request: SearchRequest) -> str:
     return f": {one_line(short[0])} needs two letters or more" if short else ""
 
 
-def _snippet(hit: SearchHit, *, redact: bool) -> list[Piece]:
-    return snippet(hit.text, hit.matches, spans(hit.text) if redact else [], _SNIPPET_WIDTH)
+def _snippet(hit: SearchHit, *, redact: bool) -> list[Fragment]:
+    return snippet(hit.text, hit.matches, find_secrets(hit.text) if redact else [], _SNIPPET_WIDTH)
 
 
-def _describe(session: Session, hit: SearchHit, pieces: list[Piece]) -> dict[str, Any]:
+def _describe(session: Session, hit: SearchHit, pieces: list[Fragment]) -> dict[str, Any]:
     """Return a hit as `--json` prints it. docs/search.md describes the fields."""
     matches: list[list[int]] = []
     at = 0
@@ -156,7 +156,7 @@ def _describe(session: Session, hit: SearchHit, pieces: list[Piece]) -> dict[str
     }
 
 
-def _row(session: Session, hit: SearchHit, pieces: list[Piece]) -> tuple[str, ...]:
+def _row(session: Session, hit: SearchHit, pieces: list[Fragment]) -> tuple[str, ...]:
     return (
         one_line(session.id),
         iso(hit.at_us),
@@ -168,7 +168,7 @@ def _row(session: Session, hit: SearchHit, pieces: list[Piece]) -> tuple[str, ..
     )
 
 
-def _words(pieces: list[Piece]) -> str:
+def _words(pieces: list[Fragment]) -> str:
     return "".join(words for words, _ in pieces)
 
 

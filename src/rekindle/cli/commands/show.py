@@ -20,7 +20,7 @@ from rekindle.cli.arguments import some_text
 from rekindle.cli.formatting import print_json, printable
 from rekindle.cli.progress import Bar
 from rekindle.cli.render.detail import Detail, add_detail, detail_of
-from rekindle.cli.render.printer import Plain
+from rekindle.cli.render.printer import PlainPrinter
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.cli.session_choice import check_choice, choose
 from rekindle.cli.store_access import (
@@ -31,7 +31,8 @@ from rekindle.cli.store_access import (
 )
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import StoreError, UsageError
-from rekindle.export.description import describe, describe_turn
+from rekindle.export.description import describe
+from rekindle.export.json import describe_turn
 from rekindle.model import Entry, Session, Side
 from rekindle.store.base import Store
 from rekindle.transcript.model import TranscriptTurn
@@ -142,15 +143,15 @@ def _pieces(
 
 def _print(arguments: argparse.Namespace, pieces: Iterator[Piece]) -> None:
     if not is_terminal():
-        paper = Plain()
+        paper = PlainPrinter()
         for piece in pieces:
             paper.show(piece)
         return
-    from rekindle.cli.render.rich_text import make_console, spaced
+    from rekindle.cli.render.rich_text import make_console, render_pieces
 
     with _paged(arguments) as page:
         console = make_console(file=page.file)
-        for renderable in spaced(pieces):
+        for renderable in render_pieces(pieces):
             # What is wider than the screen is for the terminal to wrap, and not to be cut.
             console.print(renderable, crop=False)
 
@@ -187,9 +188,9 @@ def _entries(arguments: argparse.Namespace, store: Store, session: Session) -> I
     if arguments.turn is not None:
         after, until = _range_of_turn(store, session, arguments.turn)
     if arguments.follow and until is None:
-        from rekindle.cli.follow import entries_as_they_come
+        from rekindle.cli.follow import poll_entries
 
-        return entries_as_they_come(store, session.id, after)
+        return poll_entries(store, session.id, after)
     entries = store.read(session.id, after=after)
     return (entry for entry in entries if until is None or entry.seq < until)
 

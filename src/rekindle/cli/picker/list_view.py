@@ -25,7 +25,7 @@ from rekindle.cli.picker import actions, preview
 from rekindle.cli.picker.dialogs import InOrder, NewTitle, Sure
 from rekindle.cli.picker.messages import Drawn, Indexed, Named, Said, Told
 from rekindle.cli.picker.search import Catalogue, Found, Texts
-from rekindle.cli.render.table import Line, arranged, legend
+from rekindle.cli.render.table import SessionRow, layout, legend
 from rekindle.errors import RekindleError
 from rekindle.model import Page, Session
 from rekindle.store.address import StoreAddress
@@ -105,7 +105,7 @@ class List(Screen[Chosen]):
         self._texts = Texts(address, self._store, self._page) if address is not None else None
         self._named: Found | None = None
         self._said: Found | None = None
-        self._lines: list[Line] = []
+        self._lines: list[SessionRow] = []
         self._latest: str | None = ""
         """What is looked for, to tell threads; None once nobody waits for any of them."""
         self._shown_for: str | None = None
@@ -230,7 +230,7 @@ class List(Screen[Chosen]):
     # -- showing ------------------------------------------------------------------------
 
     @property
-    def _marked(self) -> Line | None:
+    def _marked(self) -> SessionRow | None:
         at = self.query_one(OptionList).highlighted
         return self._lines[at] if at is not None and at < len(self._lines) else None
 
@@ -249,7 +249,7 @@ class List(Screen[Chosen]):
         listed.clear_options()
         head, rows = ("", [])
         if self._lines:
-            head, rows = arranged(self._lines, listed.scrollable_content_region.width)
+            head, rows = layout(self._lines, listed.scrollable_content_region.width)
         self.query_one("#head", Static).update(head)
         listed.add_options(
             [Option(Text.assemble(*row, no_wrap=True, overflow="crop")) for row in rows]

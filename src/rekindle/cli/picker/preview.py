@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from rekindle.cli.render.detail import FOLDED
-from rekindle.cli.render.rich_text import make_console, spaced
+from rekindle.cli.render.rich_text import make_console, render_pieces
 from rekindle.cli.render.transcript import Piece, heading, turn_pieces
 from rekindle.model import Entry, Kind, Session
 from rekindle.store.base import Store
@@ -27,7 +27,7 @@ _LINES = 400
 def drawn(store: Store, session: Session, width: int) -> Text:
     """Return the last turns of a session, as lines of at most `width` cells."""
     console = make_console(width=width)
-    group = Group(*spaced(map(_short, _pieces(store, session))))
+    group = Group(*render_pieces(map(_short, _pieces(store, session))))
     lines = console.render_lines(group, console.options, pad=False)[-_LINES:]
     return Text("\n", end="", no_wrap=True).join(
         Text.assemble(*((it.text, it.style or "") for it in line if not it.control))
@@ -47,7 +47,7 @@ def _pieces(store: Store, session: Session) -> Iterator[Piece]:
             turn.number = max(1, session.turns - number)
     yield from heading(session)
     if not is_whole or len(transcript.turns) > _TURNS:
-        yield Piece(kind="note", words=f"{ELLIPSIS} the last turns:")
+        yield Piece(kind="note", text=f"{ELLIPSIS} the last turns:")
     for turn in transcript.turns[-_TURNS:]:
         yield from turn_pieces(turn, FOLDED, transcript.terminals)
 
@@ -68,6 +68,6 @@ def _is_within_a_turn(entry: Entry) -> bool:
 
 
 def _short(piece: Piece) -> Piece:
-    if len(piece.words) <= _CHARACTERS_OF_A_PIECE:
+    if len(piece.text) <= _CHARACTERS_OF_A_PIECE:
         return piece
-    return replace(piece, words=f"{piece.words[:_CHARACTERS_OF_A_PIECE]} {ELLIPSIS}")
+    return replace(piece, text=f"{piece.text[:_CHARACTERS_OF_A_PIECE]} {ELLIPSIS}")

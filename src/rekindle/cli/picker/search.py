@@ -11,16 +11,16 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.cli.render.table import Line
+from rekindle.cli.render.table import SessionRow
 from rekindle.cli.store_access import short_id, statuses_of
 from rekindle.errors import SessionNotFound, StoreUnavailable, UsageError
 from rekindle.model import Page, Session
 from rekindle.store.address import StoreAddress, open_search_index
 from rekindle.store.base import Store
 from rekindle.store.search import SearchRequest
-from rekindle.text.redact.secrets import spans
+from rekindle.text.redact.secrets import find_secrets
 from rekindle.text.search_terms import Term, parse
-from rekindle.text.snippets import Piece, snippet
+from rekindle.text.snippets import Fragment, snippet
 from rekindle.transfer.indexer import update_index
 
 _SESSIONS_A_PAGE = 500
@@ -35,10 +35,10 @@ class Found(Struct, frozen=True, kw_only=True):
     """Sessions that fit what was typed, the best first."""
 
     typed: str
-    lines: list[Line]
+    lines: list[SessionRow]
     is_more: bool = False
     """Whether there may be others."""
-    said: dict[str, list[Piece]] = {}
+    said: dict[str, list[Fragment]] = {}
     """By a session's id, where in it the words were said."""
 
 
@@ -105,10 +105,12 @@ class Texts:
             return Found(typed=typed, lines=[])
         with open_search_index(self._address) as index:
             hits = index.search(SearchRequest(terms=terms, page=self._page))
-        said: dict[str, list[Piece]] = {}
+        said: dict[str, list[Fragment]] = {}
         for hit in hits:
             if hit.session_id not in said:
-                said[hit.session_id] = snippet(hit.text, hit.matches, spans(hit.text), _WIDTH)
+                said[hit.session_id] = snippet(
+                    hit.text, hit.matches, find_secrets(hit.text), _WIDTH
+                )
         return Found(typed=typed, lines=lines_of(self._store, list(said)), said=said)
 
     def update(self) -> Iterator[float]:
@@ -128,7 +130,7 @@ def _terms(typed: str) -> list[Term]:
     return []
 
 
-def lines_of(store: Store, ids: list[str]) -> list[Line]:
+def lines_of(store: Store, ids: list[str]) -> list[SessionRow]:
     """Return what a table shows of sessions; of those that are gone, nothing."""
     sessions: list[Session] = []
     for session_id in ids:
@@ -136,4 +138,4 @@ def lines_of(store: Store, ids: list[str]) -> list[Line]:
             sessions.append(store.session(session_id))
     sessions = [session for session in sessions if session.deleted_us is None]
     standings = statuses_of(store, sessions)
-    return [Line(it, short_id(store, it.id), standings[it.id]) for it in sessions]
+    return [SessionRow(it, short_id(store, it.id), standings[it.id]) for it in sessions]

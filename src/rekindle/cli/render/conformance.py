@@ -1,4 +1,4 @@
-"""How the report of `rekindle check` is shown: to people, and to programs."""
+"""Print the report of `rekindle check`, or describe it as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ _MARKS = {
     "pass": ("✓", "ok  ", "green"),
     "fail": ("✗", "FAIL", "red"),
     "warning": ("!", "warn", "yellow"),
-    "not offered": ("–", "-   ", "dim"),  # noqa: RUF001 - a dash is meant
+    "not offered": ("–", "-   ", "dim"),  # noqa: RUF001 - a dash is intended
     "not seen": ("·", "-   ", "dim"),
     "skipped": ("?", "skip", "cyan"),
 }
 _UNJUDGED = frozenset({Verdict.NOT_OFFERED, Verdict.NOT_SEEN, Verdict.SKIPPED})
-_WIDEST = 68
-_ROOM = 102
+_TITLE_WIDTH = 68
+_MIN_ALIGNED_WIDTH = 102
 
 
 def print_report(report: CheckReport) -> None:
@@ -49,7 +49,7 @@ def print_report(report: CheckReport) -> None:
 
 
 def _is_left_out(findings: Sequence[RequirementResult]) -> bool:
-    """Tell whether nothing of a scenario was judged, all for one reason."""
+    """Return whether no requirement of a scenario was judged, all for the same reason."""
     first = findings[0]
     is_common = all((it.verdict, it.reason) == (first.verdict, first.reason) for it in findings)
     return first.verdict in _UNJUDGED and is_common
@@ -58,8 +58,8 @@ def _is_left_out(findings: Sequence[RequirementResult]) -> bool:
 def _line(finding: RequirementResult) -> str:
     mark, style = _mark(finding)
     name = paint(finding.requirement.name, "dim")
-    # Aligned where there is room; where there is none, wrapped lines would be all gaps.
-    room = 0 if is_terminal() and columns() < _ROOM else _WIDEST
+    # Names are aligned only on wide terminals: wrapped lines would consist of gaps.
+    room = 0 if is_terminal() and columns() < _MIN_ALIGNED_WIDTH else _TITLE_WIDTH
     line = f"  {paint(mark, style)} {finding.requirement.title:{room}}  {name}"
     if finding.verdict in _UNJUDGED:
         line += paint(f"\n    {finding.verdict}: {one_line(finding.reason)}", "dim")
@@ -136,7 +136,7 @@ _NAMES = {"not offered": "notOffered", "not seen": "notSeen"}
 
 
 def described(report: CheckReport, command: Sequence[str]) -> dict[str, object]:
-    """Return a report as JSON: docs/check.md has it."""
+    """Return a report as plain data. docs/check.md documents the fields."""
     name, version = report.agent
     return {
         "ok": report.is_passed,

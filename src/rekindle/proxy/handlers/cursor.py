@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from rekindle.acp import methods
+from rekindle.acp import methods, update_kinds
 from rekindle.acp.jsonrpc import update_line
 from rekindle.model import Session
 from rekindle.proxy.flow import Flow, GetSession, Refusal, SendToClient
@@ -30,6 +30,6 @@ def send_position(session_id: str) -> Flow:
         session = yield GetSession(session_id)
     if session is not None:
         meta = {"rekindle": {"seq": session.last_seq + 1}}
-        update = {"sessionUpdate": methods.SESSION_INFO_UPDATE, "_meta": meta}
+        update = {"sessionUpdate": update_kinds.SESSION_INFO_UPDATE, "_meta": meta}
         yield SendToClient([update_line(session_id, update)])
     return None

@@ -247,10 +247,10 @@ def check_same_folder(method: str, session: Session, setup: Json) -> SubFlow:
 def opening_result(answer: Json, how: Restored, transcript: Transcript) -> Json:
     """Return the result of a load, resume or fork: the agent's fields, completed by the record."""
     known: Json = dict(transcript.offered)
-    mode = as_object(transcript.state.get("current_mode_update")).get("currentModeId")
+    mode = transcript.current_mode
     if mode is not None and "modes" in known:
         known["modes"] = {**known["modes"], "currentModeId": mode}
-    options = as_object(transcript.state.get("config_option_update")).get("configOptions")
+    options = transcript.config_options
     if as_array(options):
         known["configOptions"] = options
     hidden = {"sessionId", "_meta"}

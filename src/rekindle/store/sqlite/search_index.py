@@ -42,7 +42,7 @@ from rekindle.store.sqlite.connection import is_full, open_read_only, open_unsha
 from rekindle.store.sqlite.files import index_path, make_private_file
 from rekindle.store.sqlite.schema import REVISION_BITS, Database, place, places, seq_at
 from rekindle.store.sqlite.sql import LAST_PLACE
-from rekindle.text.tokens import humps, parted
+from rekindle.text.tokens import camel_case_parts, split_unspaced
 
 _APPLICATION_ID = 0x52656B78
 _VERSION = 3
@@ -222,7 +222,7 @@ class SqliteSearchIndex:
         self._db.executemany(f"delete from {table} where rowid = ?", removed)  # noqa: S608
         # FTS5 is fastest with ascending rowids.
         added = [
-            (rowid, *row, humps(str(row[-1])))
+            (rowid, *row, camel_case_parts(str(row[-1])))
             for rowid, row in sorted(wanted.items())
             if present.get(rowid) != row
         ]
@@ -350,7 +350,7 @@ def _document_row(document: SearchDocument) -> tuple[object, ...]:
         document.at_us,
         document.origin.value,
         document.ident,
-        parted(document.words),
+        split_unspaced(document.words),
     )
 
 

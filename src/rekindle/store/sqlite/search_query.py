@@ -103,7 +103,7 @@ def _expression(terms: list[Term]) -> str:
 
 def _quoted(term: Term) -> str:
     words = term.words.replace('"', '""').replace("\x00", " ")
-    return f'"{words}"{"*" if term.is_beginning else ""}'
+    return f'"{words}"{"*" if term.is_prefix else ""}'
 
 
 def _candidates(
@@ -142,7 +142,7 @@ def _is_filtered(request: SearchRequest) -> bool:
 
 def _has_prefix(terms: list[Term]) -> bool:
     """Return whether a term is a prefix. FTS5 collects its words again for each query."""
-    return any(term.is_beginning for term in terms)
+    return any(term.is_prefix for term in terms)
 
 
 def _ranges(index: SqliteSearchIndex, spans: Iterable[tuple[int, int]]) -> list[_Range]:

@@ -1,4 +1,4 @@
-"""Keeping credentials out of what is recorded of a command line."""
+"""Mask credentials in a command line before it is recorded."""
 
 import re
 
@@ -10,9 +10,9 @@ _NAMED = re.compile(rf"(?i)^--?{_SENSITIVE}$")
 
 
 def mask_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command with the values masked of what by its name is a secret.
+    """Return a command in which the values of secrets are masked.
 
-    `API_KEY=x`, `--api-key=x` and `--api-key x` are; what bears no such name cannot be known.
+    A secret is recognised by its name: `API_KEY=x`, `--api-key=x` and `--api-key x`.
     """
     masked: list[str] = []
     for word in command:

@@ -1,7 +1,7 @@
-"""What looks like a key or a token in a text, and hiding it.
+"""Mask keys and tokens in a text.
 
-It is a guess, for what is shown or leaves the machine; nothing that is stored is changed. What
-tells the kind of a secret stays (`ghp_***`), so that a reader knows what stood there.
+Secrets are guessed by their form and name. Masking is for text that is shown or exported; stored
+text is never changed. The prefix of a key stays (`ghp_***`), so that readers recognise its kind.
 """
 
 import re
@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from rekindle.text.redact.commands import MASK
-from rekindle.text.redact.forms import Span, known
-from rekindle.text.redact.names import named
+from rekindle.text.redact.forms import Span, find_by_form
+from rekindle.text.redact.names import find_by_name
 
-# What colours a terminal, also as text or with its first character lost, and what has no width.
-_UNSEEN = re.compile(
+# Invisible text: colour sequences, also escaped or truncated, and characters without width.
+_INVISIBLE = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[@-Z\\-_])"
     r"|\\(?:x1[bB]|u001[bB]|033|e)\[[0-?]*+[ -/]*+[@-~]|\[\d[\d;]*+m"
     r"|[\xad\u200b-\u200d\u2060\ufeff]"
@@ -21,19 +21,19 @@ _UNSEEN = re.compile(
 
 
 def mask(text: str) -> str:
-    """Return the text with what looks like a secret hidden."""
+    """Return the text with its secrets masked."""
     pieces: list[str] = []
     end = 0
-    for begin, after in spans(text):
+    for begin, after in find_secrets(text):
         pieces += (text[end:begin], MASK)
         end = after
     return "".join([*pieces, text[end:]])
 
 
-def spans(text: str) -> list[Span]:
-    """Return where the secrets of a text are, in order; none touches another."""
+def find_secrets(text: str) -> list[Span]:
+    """Return the spans of the secrets in a text, in order and without overlaps."""
     found: list[Span] = []
-    for begin, end in sorted([*_found(text), *_found_in_what_is_seen(text)]):
+    for begin, end in sorted([*_find(text), *_find_in_visible(text)]):
         if found and begin <= found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
@@ -41,28 +41,28 @@ def spans(text: str) -> list[Span]:
     return found
 
 
-def _found(text: str) -> Iterator[Span]:
-    yield from known(text)
-    yield from named(text)
+def _find(text: str) -> Iterator[Span]:
+    yield from find_by_form(text)
+    yield from find_by_name(text)
 
 
-def _found_in_what_is_seen(text: str) -> Iterator[Span]:
-    """Look at a text as people see it, where colours neither begin nor part a word."""
-    unseen = [it.span() for it in _UNSEEN.finditer(text)]
-    if not unseen:
+def _find_in_visible(text: str) -> Iterator[Span]:
+    """Find secrets in the visible text: colours neither begin nor split a word there."""
+    invisible = [it.span() for it in _INVISIBLE.finditer(text)]
+    if not invisible:
         return
-    seen: list[str] = []
+    visible: list[str] = []
     lengths = [0]
     ends = [0]
-    for begin, end in unseen:
-        seen.append(text[ends[-1] : begin])
-        lengths.append(lengths[-1] + len(seen[-1]))
+    for begin, end in invisible:
+        visible.append(text[ends[-1] : begin])
+        lengths.append(lengths[-1] + len(visible[-1]))
         ends.append(end)
-    seen.append(text[ends[-1] :])
+    visible.append(text[ends[-1] :])
 
     def place(at: int) -> int:
         piece = bisect_right(lengths, at) - 1
         return ends[piece] + at - lengths[piece]
 
-    for begin, end in _found("".join(seen)):
+    for begin, end in _find("".join(visible)):
         yield place(begin), place(end - 1) + 1
