@@ -48,6 +48,7 @@ torture: $(STAMP) ## break it on purpose for SECONDS, from SEED; SECONDS=600 SEE
 
 coverage: $(STAMP) $(SDK) ## prove that every branch of the pure layers is tested
 	@$(BIN)/coverage run -m pytest -q tests/acp tests/text tests/transcript tests/proxy tests/test_model.py
+	@$(BIN)/python tests/check_coverage_data.py
 	@$(BIN)/coverage report
 
 check: $(STAMP) ## lint, types, spelling
