@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from conformance_runs import example, quirky
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, is_running
 
@@ -25,7 +26,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a place where what it leaves behind can be seen."""
     (folder / "tmp").mkdir()
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, "check", *words, "--", *command],
         env=os.environ | {"TMPDIR": str(folder / "tmp")},
         capture_output=True,
@@ -137,7 +138,7 @@ def test_no_process_outlives_it_when_it_is_ended(number: int, tmp_path: Path) ->
     os.mkfifo(pids)
     command = f"exec {sys.executable} {STUBBORN} > {pids}"
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
+        process = warm_start.Popen(
             [*REKINDLE, "check", "--", "sh", "-c", command],
             env=os.environ | {"TMPDIR": folder},
             stdout=subprocess.PIPE,

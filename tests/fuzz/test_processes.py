@@ -10,6 +10,7 @@ from threading import Timer
 import pytest
 from msgspec import Raw
 
+import warm_start
 from command_runs import run
 from fuzz.grammar import Speaker
 from rekindle.acp.jsonrpc import read_envelope
@@ -57,7 +58,7 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
     store = tmp_path / "s.db"
     seed = random.SystemRandom().getrandbits(32)
     command = (sys.executable, str(AGENT), str(seed), str(agent))
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, "run", "--store", str(store), "--grace", "15", "--", *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -80,7 +81,7 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
 
 def test_what_is_quoted_of_either_side_is_not_obeyed(tmp_path: Path) -> None:
     says = r"print('\x1b]0;agent\x07', flush=True); import sys; sys.stdin.read()"
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "run", "--strict", "--store", str(tmp_path / "s.db"), "--",
          sys.executable, "-c", says],
         input=b'{"jsonrpc":"2.0","id":1,"method":"session/\\u001b]0;client\\u0007","params":{}}\n',
@@ -102,12 +103,12 @@ def test_a_long_line_is_held_but_once_or_twice(tmp_path: Path) -> None:
     says = f"import sys; sys.stdout.write('x' * {size} + chr(10)); sys.stdout.flush()"
     # The client has left already, and the agent may take its time.
     options = ["--store", str(tmp_path / "s.db"), "--grace", str(PATIENCE)]
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, "run", *options, "--", sys.executable, "-c", says],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        preexec_fn=_with_little_memory,  # noqa: PLW1509 - no threads here
+        preexec_fn=_with_little_memory,
     ) as process:
         out, _ = process.communicate(timeout=PATIENCE)
     assert len(out) == size + 1

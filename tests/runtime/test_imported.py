@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
 
@@ -15,7 +16,7 @@ OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
 def imports(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, "import", "--store", store, *words],
         env={**os.environ, "HOME": str(home), "CLAUDE_CONFIG_DIR": ""},
         capture_output=True,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
@@ -67,7 +68,7 @@ def asked(made: Made) -> list[tuple[str, str | None]]:
 
 
 def rekindle(store: Path, command: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, command, "--store", store, *words],
         capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip

@@ -4,18 +4,18 @@ import itertools
 import json
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import warm_start
 from rekindle.model import Side
 from schema import Judge, why_missing
+from warm_start import REKINDLE
 
 PATIENCE = 20.0
-REKINDLE = (sys.executable, "-m", "rekindle")
 EXAMPLE_AGENT = (*REKINDLE, "example-agent")
 CWD = "/home/user/project"
 NEW = {"cwd": CWD, "mcpServers": []}
@@ -33,7 +33,7 @@ class Client:
     def __init__(self, *command: str | Path, read: bool = True) -> None:
         self._is_judged = command[: len(REKINDLE)] == REKINDLE and not why_missing()
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.process = warm_start.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         self.passed: list[Json] = []
         self.skips_plain_text = False
         self.excused: set[str] = set()
