@@ -81,12 +81,12 @@ def test_an_agent_that_was_started_anew_may_ask_under_any_id(own_id: bytes) -> N
     book.exchange("_x/y", {}, {})
     book.out.clear()
     own_id = own_id.decode("unicode_escape").encode("latin-1")
-    step = book.relay.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
+    step = book.engine.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
     (line,) = step.to_clients[CLIENT]
     assert json.loads(line)["id"].startswith("rekindle-1-")
     assert step.reports == []
     odd = b'{"method":"$/cancel_request","params":{"requestId":1,"x":%s}}' % (b"9" * 5000)
-    assert book.relay.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
+    assert book.engine.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
 
 
 @unreadable

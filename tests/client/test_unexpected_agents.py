@@ -25,7 +25,7 @@ from rekindle.client import (
 )
 from rekindle.model import Opened, Side
 from rekindle.store.sqlite.store import SqliteStore
-from schema import Judge
+from schema import ConnectionValidator
 from stdio_client import EXAMPLE_AGENT
 
 AGENTS = Path(__file__).parents[1] / "agents"
@@ -127,9 +127,9 @@ async def test_the_schemas_have_nothing_against_what_is_sent(tmp_path: Path, ver
         await agent.resume(session.id, session.cwd)
         _ = [it async for it in agent.sessions(session.cwd)]
         await agent.delete(fork.id)
-    judge = Judge()
+    validator = ConnectionValidator()
     said = said_in(heard)
-    wrong = [(judge.complaints(side, message), message) for side, message in said]
+    wrong = [(validator.problems(side, message), message) for side, message in said]
     assert [it for it in wrong if it[0]] == []
     assert [side for side, _ in said].count(Side.CLIENT) > 10
 

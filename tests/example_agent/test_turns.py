@@ -234,7 +234,7 @@ def test_a_transcript_handed_over_is_remembered_as_a_model_would(
     session_id = client.new()
 
     def ask(*prompt: Json) -> str:
-        client.passed.clear()
+        client.received.clear()
         client.call("session/prompt", {"sessionId": session_id, "prompt": prompt})
         return said(client.updates(session_id))
 

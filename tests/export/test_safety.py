@@ -15,7 +15,7 @@ from rekindle.model import AgentIdentity, Change, Kind, Opened, Titled, TitleSou
 from rekindle.store.memory import MemoryStore
 from rekindle.text.sanitize import clean
 from rekindle.transcript.reducer import fold
-from safe_documents import UNSEEN, check
+from safe_documents import INVISIBLE, check
 
 HOSTILE = st.sampled_from(
     [
@@ -110,13 +110,13 @@ def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
     session, transcript = store.session("s"), fold(store.read("s"))
     turns = transcript.turns
     assert check("".join(as_html(session, transcript, turns))).styles == 1
-    assert not UNSEEN.search("".join(as_markdown(session, transcript, turns)))
+    assert not INVISIBLE.search("".join(as_markdown(session, transcript, turns)))
     as_data = "".join(as_json(session, transcript, turns))
     json.loads(as_data)
     told = [line for version in (1, 2) for line in as_acp(session, transcript, turns, version)]
     assert all(json.loads(line) for line in told)
     for words in (as_data, *told):
-        assert not UNSEEN.search(words)
+        assert not INVISIBLE.search(words)
         assert "\u2028" not in words
 
 
@@ -158,7 +158,7 @@ def test_what_follows_a_message_is_not_part_of_it(words: str) -> None:
     assert tokens[-2].content == "The next turn"
     inner = [it for token in tokens for it in (token.children or [token])]
     assert not any(it.type in {"html_block", "html_inline"} for it in inner)
-    assert not any(UNSEEN.search(it.content) for it in inner if it.type.startswith("text"))
+    assert not any(INVISIBLE.search(it.content) for it in inner if it.type.startswith("text"))
 
 
 def test_tags_in_prose_are_words_and_in_code_are_left_alone() -> None:

@@ -51,10 +51,10 @@ class Peers(Ring):
 
     def start_agent(self) -> str | None:
         """Let the agent be started again."""
-        self.is_alive = self.wont_start is None
-        return self.wont_start
+        self.is_alive = self.start_error is None
+        return self.start_error
 
-    def sent(self, to: Peer, line: bytes) -> None:
+    def on_sent(self, to: Peer, line: bytes) -> None:
         """Take note of what a side gets."""
         message = read_envelope(line)
         if message is None or not isinstance(message.id, Raw):
@@ -145,7 +145,7 @@ class Peers(Ring):
     def end_agent(self) -> None:
         """Let the agent end."""
         if self.is_alive:
-            self.wont_start = self.choices.choice([None, None, None, "no"])
+            self.start_error = self.choices.choice([None, None, None, "no"])
             if self.choices.random() < 0.3:
                 self.do_silent("")
             self.do_ended(self.choices.choice(["0", "1 oops", "SIGKILL"]))
@@ -216,7 +216,7 @@ class Peers(Ring):
     @property
     def can_go_on(self) -> bool:
         """Whether there is an agent, or there can be one: else the conversation is over."""
-        return self.is_alive or self.relay.can_restart_agent
+        return self.is_alive or self.engine.can_restart_agent
 
     def greet_each_other(self) -> None:
         """Begin as peers do, mostly."""
@@ -246,7 +246,7 @@ class Peers(Ring):
             if self.wake_us is None:
                 return
             self.now = max(self.now, self.wake_us)
-            self.write_down(self.relay.tick(self.now), [])
+            self.run_step(self.engine.tick(self.now), [])
         raise AssertionError("the relay waits for ever")
 
     def finish(self) -> None:
@@ -255,7 +255,7 @@ class Peers(Ring):
             self.pass_by()
         for _ in range(3):
             # A flow may start another agent, but not for ever.
-            self.wont_start = "no"
+            self.start_error = "no"
             self.do_ended("1")
             self.let_time_pass()
         for key, line in self.owed.items():

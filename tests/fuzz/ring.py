@@ -33,9 +33,9 @@ class Ring(Playbook):
         """Let the relay receive what one read brings."""
         self.now += 1
         self.received += len(data)
-        self.write_down(self.relay.receive(_PEERS[side], data, self.now), [])
+        self.run_step(self.engine.receive(_PEERS[side], data, self.now), [])
 
-    def write_down(self, step: Step, received: list[bytes]) -> None:
+    def run_step(self, step: Step, received: list[bytes]) -> None:
         """Carry a step out, and what its questions lead to."""
         del received
         steps = [step]
@@ -45,7 +45,7 @@ class Ring(Playbook):
             size += self._look_at(step)
             self.wake_us = step.wake_us
             answers = [
-                self.relay.answer(it.flow, self.answers.answer(it.query), self.now)
+                self.engine.answer(it.flow, self.query_handler.answer(it.query), self.now)
                 for it in step.queries[:1]
             ]
             # One after the other: what follows from an answer may change the next.
@@ -66,7 +66,7 @@ class Ring(Playbook):
             for lines in step.to(peer):
                 for line in lines.split(b"\n"):
                     self.heard[side].append(line)
-                    self.sent(peer, line)
+                    self.on_sent(peer, line)
         return sum(len(line) for peer in _PEERS.values() for line in step.to(peer))
 
     def look_at_record(self) -> None:

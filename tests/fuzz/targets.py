@@ -43,7 +43,7 @@ from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1
 from rekindle.transcript.replay_v2 import replay_v2
-from safe_documents import UNSEEN, check, check_shown
+from safe_documents import INVISIBLE, check, check_shown
 
 _KINDS = list(Kind)
 _PAIRS = ["1 1", "1 2", "2 1", "2 2"]
@@ -104,13 +104,13 @@ def documents(data: bytes) -> None:
     turns = transcript.turns
     check("".join(as_html(session, transcript, turns)))
     for render in (as_markdown, as_json):
-        assert not UNSEEN.search("".join(render(session, transcript, turns)))
+        assert not INVISIBLE.search("".join(render(session, transcript, turns)))
     for version in (1, 2):
-        assert not any(map(UNSEEN.search, as_acp(session, transcript, turns, version)))
+        assert not any(map(INVISIBLE.search, as_acp(session, transcript, turns, version)))
     detail = Detail(thoughts=True, tools=True)
     pieces = list(heading(session))
     pieces += [it for turn in turns for it in turn_pieces(turn, detail, transcript.terminals)]
-    assert not any(UNSEEN.search(line) for piece in pieces for line in plain_lines(piece))
+    assert not any(INVISIBLE.search(line) for piece in pieces for line in plain_lines(piece))
     console = make_console(file=io.StringIO(), width=60)
     for renderable in spaced(pieces):
         console.print(renderable, crop=False)

@@ -133,4 +133,4 @@ def test_batches_in_batches() -> None:
         made = ring()
         made.take(Side.CLIENT, line)
         made.take(Side.AGENT, line)
-    assert made.told_user == []
+    assert made.reports == []

@@ -14,7 +14,7 @@ from recorded_sessions import NOW, answered, asked, entry, told
 from rekindle.cli.main import main
 from rekindle.model import AgentIdentity, Change, Kind, Opened, Page, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from safe_documents import STYLE, UNSEEN, check
+from safe_documents import INVISIBLE, STYLE, check
 
 MUCH = 10_000
 FORMATS = ("markdown", "html", "json", "acp", "bundle")
@@ -79,7 +79,7 @@ def in_pipe(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> st
     code = main([words[0], "--store", str(folder / "store" / "s.db"), *words[1:]])
     printed = capsys.readouterr()
     assert code in {0, 1}, printed.err
-    assert not UNSEEN.search(printed.err)
+    assert not INVISIBLE.search(printed.err)
     return printed.out
 
 
@@ -104,7 +104,7 @@ def test_what_lists_sessions(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     before = files(folder)
-    assert not UNSEEN.search(in_pipe(folder, capsys, *words))
+    assert not INVISIBLE.search(in_pipe(folder, capsys, *words))
     assert files(folder) == before
 
 
@@ -112,8 +112,8 @@ def test_what_shows_a_session(folder: Path, capsys: pytest.CaptureFixture[str]) 
     before = files(folder)
     for session_id in every_id(folder):
         shown = in_pipe(folder, capsys, "show", "--tools", "--thoughts", "--", session_id)
-        assert not UNSEEN.search(shown)
-        assert not UNSEEN.search(in_pipe(folder, capsys, "show", "--json", "--", session_id))
+        assert not INVISIBLE.search(shown)
+        assert not INVISIBLE.search(in_pipe(folder, capsys, "show", "--json", "--", session_id))
     assert files(folder) == before
 
 
@@ -133,7 +133,7 @@ def test_what_is_exported_is_in_the_file_that_was_named(
         if name == "html":
             check(out.read_text(encoding="utf-8"))
         elif name != "bundle":
-            assert not UNSEEN.search(out.read_text(encoding="utf-8"))
+            assert not INVISIBLE.search(out.read_text(encoding="utf-8"))
     out.unlink()
 
 
@@ -150,7 +150,7 @@ def test_on_a_terminal_nothing_of_it_is_obeyed(folder: Path, words: list[str]) -
         shown = opened.shown
     # Our own are colours, and what replaces the line of a progress bar.
     ours = STYLE.sub("", shown).replace("\r\x1b[2K", "").replace("\x1b[K", "").replace("\r", "")
-    assert not UNSEEN.search(ours), UNSEEN.findall(ours)
+    assert not INVISIBLE.search(ours), INVISIBLE.findall(ours)
 
 
 def test_ids_and_titles_are_words_to_whoever_completes_them(folder: Path) -> None:
@@ -161,7 +161,7 @@ def test_ids_and_titles_are_words_to_whoever_completes_them(folder: Path) -> Non
         kind, *offered = done.stdout.splitlines()
         assert kind == "words"
         assert offered
-        assert not UNSEEN.search(done.stdout.replace("\t", ""))
+        assert not INVISIBLE.search(done.stdout.replace("\t", ""))
 
 
 def test_all_in_a_bundle_go_to_another_store_and_nowhere_else(
@@ -172,6 +172,6 @@ def test_all_in_a_bundle_go_to_another_store_and_nowhere_else(
     in_pipe(folder, capsys, "export", "--format", "bundle", "--all", "-o", out)
     other = str(folder / "out" / "s.db")
     assert main(["import", "--store", other, out]) == 0
-    assert not UNSEEN.search(capsys.readouterr().out)
+    assert not INVISIBLE.search(capsys.readouterr().out)
     assert files(folder) == {*before, "out/all"}
     Path(out).unlink()

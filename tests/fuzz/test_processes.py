@@ -17,7 +17,7 @@ from rekindle.acp.jsonrpc import read_envelope
 from rekindle.jsonvalue import encode
 from rekindle.model import Page, Side
 from rekindle.store.sqlite.store import SqliteStore
-from safe_documents import UNSEEN
+from safe_documents import INVISIBLE
 from stdio_client import PATIENCE, REKINDLE
 
 AGENT = Path(__file__).parents[1] / "agents" / "spiteful.py"
@@ -76,7 +76,7 @@ def test_a_conversation_of_spite(client: int, agent: int, tmp_path: Path) -> Non
         ids = [session.id for page in pages for session in opened.sessions(page)]
     assert ids, again
     shown = run("show", "--store", store, "--", ids[0])
-    assert (shown.returncode, UNSEEN.findall(shown.stdout)) == (0, []), again
+    assert (shown.returncode, INVISIBLE.findall(shown.stdout)) == (0, []), again
 
 
 def test_what_is_quoted_of_either_side_is_not_obeyed(tmp_path: Path) -> None:

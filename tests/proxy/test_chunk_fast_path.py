@@ -73,7 +73,7 @@ def relay_with(session: str) -> Engine:
     if session == "in a turn":
         book.do_said("a Hello | Hi")
         book.receive(CLIENT, [PROMPT.decode()])
-    return book.relay
+    return book.engine
 
 
 SESSIONS = st.sampled_from(["unknown", "open", "in a turn", "renamed"])

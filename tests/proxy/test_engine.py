@@ -104,16 +104,16 @@ def test_between_versions_a_line_that_could_not_be_translated_is_not_passed_on(
 
 def test_the_runner_can_tell_whether_an_agent_owes_an_answer_and_can_come_back() -> None:
     book = playbook.Playbook()
-    assert not book.relay.can_restart_agent
+    assert not book.engine.can_restart_agent
     book.do_agent("Fake load")
-    assert book.relay.can_restart_agent
-    assert not book.relay.is_waiting_for_agent
+    assert book.engine.can_restart_agent
+    assert not book.engine.is_waiting_for_agent
     book.receive(CLIENT, ['{"id":1,"method":"x"}'])
-    assert book.relay.is_waiting_for_agent
+    assert book.engine.is_waiting_for_agent
     book.receive(AGENT, ['{"id":1,"result":{}}'])
     load = '{"id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/p"}}'
     book.receive(CLIENT, [load])
-    assert book.relay.is_waiting_for_agent
+    assert book.engine.is_waiting_for_agent
 
 
 def test_a_replay_without_an_end_is_not_waited_for() -> None:

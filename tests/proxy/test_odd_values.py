@@ -98,7 +98,7 @@ def test_no_update_is_too_odd(client: int, agent: int, updates: list[Json]) -> N
         talk.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
     answers = [line for line in talk.book.out if line.startswith("<c ") and '"result"' in line]
     assert len(answers) == 1
-    assert talk.book.told_user == []
+    assert talk.book.reports == []
 
 
 @pytest.mark.parametrize(("client", "agent"), PAIRS)

@@ -23,7 +23,7 @@ def update(session_id: str, text: str) -> str:
 
 def remembered(book: Playbook) -> Iterator[object]:
     seen: set[int] = set()
-    held: list[object] = [book.relay]
+    held: list[object] = [book.engine]
     while held:
         it = held.pop()
         if id(it) in seen or isinstance(it, type) or callable(it):

@@ -46,7 +46,7 @@ def test_an_agent_is_handed_what_another_tool_has_on_record(
     assert listed["_meta"]["rekindle"]["importedFrom"] == "claude"
     assert listed["_meta"]["rekindle"]["restoresNatively"] is False
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert said(updates, "user_message_chunk") == "My name is Ada."

@@ -99,7 +99,7 @@ def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: Made) 
     )  # fmt: skip
     assert listed["_meta"]["rekindle"]["importedFrom"] == imported.tool
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", imported.opened)
     updates = client.updates(imported.session_id)
     assert (said(updates, "user_message_chunk"), said(updates)) == (PROMPT, ANSWER)
@@ -132,7 +132,7 @@ def test_the_agent_that_made_it_goes_on_by_its_own_means(
     client = connect(start, *own_agent(imported, offers))
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert listed["_meta"]["rekindle"]["restoresNatively"] is True
-    client.passed.clear()
+    client.received.clear()
     answer = client.call("session/resume", imported.opened)
     assert answer["_meta"]["rekindle"]["restored"] == "native"
     # Who resumes is told nothing, whatever the agent tells.

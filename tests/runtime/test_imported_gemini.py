@@ -43,7 +43,7 @@ def test_an_agent_is_handed_what_gemini_cli_has_buried(
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "My name is Ada.")
     assert listed["_meta"]["rekindle"]["importedFrom"] == "gemini"
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert said(updates, "user_message_chunk") == "My name is Ada."

@@ -43,7 +43,7 @@ def test_an_agent_is_handed_what_opencode_has_on_record(
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "Names")
     assert listed["_meta"]["rekindle"]["importedFrom"] == "opencode"
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert heard(updates, "user_message_chunk") == "My name is Ada."

@@ -43,7 +43,7 @@ def test_an_agent_without_any_memory_remembers_after_kill_9_of_everything(start:
     (notice,) = [it for it in updates if "rekindle" in it.get("_meta", {})]
     assert "was told the record" in notice["content"]["text"]
     # What was handed over is nobody's words, when it is loaded again.
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", NEW | {"sessionId": session_id})
     told = client.updates(session_id)
     users = [it["content"]["text"] for it in told if kind(it) == "user_message_chunk"]

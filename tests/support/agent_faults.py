@@ -1,7 +1,8 @@
-"""Faults of an agent: each changes what the example agent says so that it breaks one rule.
+"""Faults of an agent: each changes messages of the example agent so that it breaks one rule.
 
-A fault gets a message, the request that it answers (if it is an answer) and the connection, and
-yields what the client is to see in its place. The agent lives in this process, as many are needed.
+A fault is called with a message, the request that it answers (if it is a response) and the
+connection. It yields the messages that the client receives instead. The agent runs in the test
+process, because the tests need many of them.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ counter = itertools.count(1)
 
 
 class InProcess:
-    """The example agent, as `rekindle.client.process.Process` would have it."""
+    """The example agent with the interface of `rekindle.client.process.Process`."""
 
     def __init__(
         self, memory: Path, take: Callable[[bytes], None], end: Callable[[Ended], None]
@@ -43,10 +44,10 @@ class InProcess:
         self._take = take
         self._end = end
         self._has_ended = False
-        self._hearing = threading.Thread(target=self._hear, args=(reading,))
-        self._hearing.start()
+        self._reader = threading.Thread(target=self._read, args=(reading,))
+        self._reader.start()
 
-    def _hear(self, reading: int) -> None:
+    def _read(self, reading: int) -> None:
         with open(reading, "rb") as output:
             for line in output:
                 self._loop.call_soon_threadsafe(self._take, line.rstrip(b"\n"))
@@ -60,7 +61,7 @@ class InProcess:
             self._inbox.shutdown()
             self._agent.stop()
             os.close(self._writing)
-            self._hearing.join()
+            self._reader.join()
             self._end(Ended(None, "SIGKILL", ()))
 
     async def end(self, _: float) -> None:
@@ -68,13 +69,13 @@ class InProcess:
 
 
 class FaultyPeer(Peer):
-    """An agent that is faithful but for one fault."""
+    """An agent that follows every rule except one."""
 
     fault: Fault
     was_killed = False
-    """Whether that is how the last one has ended."""
+    """Whether the last process was killed."""
     roots: tuple[str, ...] = ()
-    """The further folders that were given last."""
+    """The additional directories of the last request."""
 
     @classmethod
     async def start(cls, command: tuple[str, ...], began_at: float) -> Self:
@@ -83,7 +84,7 @@ class FaultyPeer(Peer):
         return peer
 
     def hang_up(self) -> None:
-        """End of one's own accord."""
+        """Let the agent exit by itself."""
         self._end(Ended(0, None, ()))
 
     async def kill(self) -> None:
@@ -99,15 +100,15 @@ class FaultyPeer(Peer):
         message: Json = json.loads(line)
         asked = [it for it in self.lines if it.is_sent and same_id(it.id, message.get("id"))]
         is_answer = "method" not in message and bool(asked)
-        for told in type(self).fault(message, asked[-1] if is_answer else None, self):
-            self._take(told if isinstance(told, bytes) else json.dumps(told).encode())
+        for sent in type(self).fault(message, asked[-1] if is_answer else None, self):
+            self._take(sent if isinstance(sent, bytes) else json.dumps(sent).encode())
 
 
-# -- which line is meant ----------------------------------------------------------------
+# -- the lines that a fault changes ----------------------------------------------------------------
 
 
 def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda _: True) -> Fault:
-    """Change the answers to a method, if its parameters are such."""
+    """Change the responses to a method, if `if_` accepts the parameters of the request."""
 
     def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
         if asked is not None and asked.method == method and if_(asked.params):
@@ -118,7 +119,7 @@ def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda 
 
 
 def after(method: str, *more: object) -> Fault:
-    """Say more after the answers to a method. `SESSION` in it is the session's id."""
+    """Send more messages after the responses to a method. `SESSION` stands for the session id."""
 
     def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
         yield message
@@ -130,7 +131,7 @@ def after(method: str, *more: object) -> Fault:
 
 
 def before(method: str, *more: object) -> Fault:
-    """Say more before the answers to a method."""
+    """Send more messages before the responses to a method."""
 
     def fault(message: Json, asked: Line | None, _: Peer) -> Iterator[object]:
         if asked is not None and asked.method == method:
@@ -141,7 +142,7 @@ def before(method: str, *more: object) -> Fault:
 
 
 def drop(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
-    """Leave messages out."""
+    """Drop the messages that `is_it` accepts."""
 
     def fault(message: Json, asked: Line | None, peer: Peer) -> Iterator[object]:
         if not is_it(message, asked, peer):
@@ -154,8 +155,8 @@ def update(kind: str, change: Change, *, replayed: bool | None = None) -> Fault:
     """Change updates of a kind (or of all kinds), live or replayed."""
 
     def fault(message: Json, _: Line | None, peer: Peer) -> Iterator[object]:
-        told = kind_of(message)
-        is_meant = told is not None and kind in ("", told)
+        actual = kind_of(message)
+        is_meant = actual is not None and kind in ("", actual)
         if is_meant and replayed in (None, is_replaying(peer)):
             change(message["params"]["update"])
         yield message
@@ -170,7 +171,7 @@ def kind_of(message: Json) -> str | None:
 
 
 def is_replaying(peer: Peer) -> bool:
-    """Tell whether the last request is to open a session again, and has no answer yet."""
+    """Return whether the last request reopens a session, and has no response yet."""
     asked = [it for it in peer.lines if it.is_sent and it.is_request]
     if not asked or asked[-1].method not in AGAIN:
         return False
@@ -178,7 +179,7 @@ def is_replaying(peer: Peer) -> bool:
 
 
 def has_asked(method: str) -> Callable[[Json, Line | None, Peer], bool]:
-    """Tell of an answer to a prompt whether that method was called with success before it."""
+    """Accept responses to prompts if `method` was called with success before."""
 
     def is_it(_: Json, asked: Line | None, peer: Peer) -> bool:
         if asked is None or asked.method != "session/prompt":
@@ -190,7 +191,7 @@ def has_asked(method: str) -> Callable[[Json, Line | None, Peer], bool]:
 
 
 def refused_if(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
-    """Refuse what is meant."""
+    """Answer the requests that `is_it` accepts with an error."""
 
     def fault(message: Json, asked: Line | None, peer: Peer) -> Iterator[object]:
         if is_it(message, asked, peer):
@@ -200,7 +201,7 @@ def refused_if(is_it: Callable[[Json, Line | None, Peer], bool]) -> Fault:
     return fault
 
 
-# -- what becomes of it -----------------------------------------------------------------
+# -- the changes -----------------------------------------------------------------
 
 
 def refuse(message: Json) -> None:
@@ -209,7 +210,7 @@ def refuse(message: Json) -> None:
 
 
 def refuse_with(code: int) -> Change:
-    """Refuse with a code of one's own."""
+    """Respond with an error that has this code."""
 
     def change(message: Json) -> None:
         refuse(message)
@@ -228,7 +229,7 @@ def empty(message: Json) -> None:
 
 
 def result(**fields: object) -> Change:
-    """Put something into a result."""
+    """Set fields of a result."""
 
     def change(message: Json) -> None:
         if "result" in message:
@@ -238,7 +239,7 @@ def result(**fields: object) -> Change:
 
 
 def listed(change: Callable[[Json], object]) -> Change:
-    """Change each session of a list."""
+    """Change each session of a response to `session/list`."""
 
     def change_all(message: Json) -> None:
         for entry in message.get("result", {}).get("sessions", []):
@@ -269,7 +270,7 @@ def as_kind(kind: str) -> Change:
 
 
 def is_state(name: str, *, replayed: bool | None = None) -> Fault:
-    """Leave out a state."""
+    """Drop the updates of a state, or of every state if `name` is empty."""
 
     def is_it(message: Json, _: Line | None, peer: Peer) -> bool:
         if kind_of(message) != "state_update" or replayed not in (None, is_replaying(peer)):

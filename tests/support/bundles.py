@@ -1,4 +1,4 @@
-"""Bundles in tests: any sessions, packed, and taken in."""
+"""Write sessions into bundles and import them; strategies for any session."""
 
 import gzip
 import io
@@ -33,7 +33,7 @@ LINES = st.binary(max_size=40).map(lambda data: data.replace(b"\n", b""))
 
 @st.composite
 def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
-    """Anything that can be recorded of a session."""
+    """Generate any changes that can be recorded for a session."""
     agent = AgentIdentity(name=draw(st.none() | WORDS), version=draw(st.none() | WORDS))
     opened = Opened(
         session_id=session_id,
@@ -45,17 +45,17 @@ def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
         parent_id=draw(st.none() | WORDS),
     )
     titles = draw(st.dictionaries(st.sampled_from(TitleSource), WORDS))
-    stretches = draw(st.lists(stretches_of(session_id), max_size=8))
+    batches = draw(st.lists(entry_batches(session_id), max_size=8))
     return [
         opened,
         *(Titled(session_id=session_id, at_us=1, source=s, title=t) for s, t in titles.items()),
-        *stretches,
-        Counted(session_id=session_id, at_us=1, turns=min(1, len(stretches))),
+        *batches,
+        Counted(session_id=session_id, at_us=1, turns=min(1, len(batches))),
     ]
 
 
-def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
-    """Any entries that are alike but for their line."""
+def entry_batches(session_id: str) -> st.SearchStrategy[EntryBatch]:
+    """Generate entry batches: entries that differ only in their lines."""
     return st.builds(
         lambda lines, **rest: EntryBatch(
             session_id=session_id, data=b"\n".join(lines), count=len(lines), **rest
@@ -69,18 +69,18 @@ def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
 
 
 def packed(store: Store, *session_ids: str) -> bytes:
-    """Return a bundle of these sessions, not compressed."""
+    """Return an uncompressed bundle of these sessions."""
     known = [(store.session(it), store.titles(it), store.read(it)) for it in session_ids]
     return b"".join(bundle(known))
 
 
 def squeezed(store: Store, *session_ids: str) -> bytes:
-    """Return a bundle of these sessions, as the command writes it."""
+    """Return a bundle of these sessions, compressed as the command does it."""
     return gzip.compress(packed(store, *session_ids), mtime=0)
 
 
 def filled(data: bytes) -> Spool:
-    """Return a bundle that was checked. Raises BadBundle."""
+    """Read and validate a bundle. Raises BadBundle."""
     spool = Spool()
     try:
         for _ in spool.fill(io.BufferedReader(io.BytesIO(data))):  # type: ignore[type-var]
@@ -92,7 +92,7 @@ def filled(data: bytes) -> Spool:
 
 
 def taken(store: Store, data: bytes, **options: bool) -> list[Merged]:
-    """Take in a bundle; return what became of each session."""
+    """Import a bundle; return the result for each session."""
     merger = Merger(store, HOLDER, **options)
     with filled(data) as spool:
         return [

@@ -1,4 +1,4 @@
-"""Examining the test agents, bare or behind Rekindle, in a hurry."""
+"""Run the conformance suite against test agents, bare or behind Rekindle, with short waits."""
 
 import asyncio
 import sys
@@ -9,11 +9,11 @@ from stdio_client import EXAMPLE_AGENT, REKINDLE
 
 QUIRKY = Path(__file__).parents[1] / "agents" / "quirky.py"
 EVERYTHING = "think plan read edit run title usage"
-"""A prompt with which the example agent does all that it can."""
+"""A prompt that makes the example agent use every feature it has."""
 
 
 def quirky(name: str, folder: Path) -> tuple[str, ...]:
-    """Return the command of an agent with the manners of a real one."""
+    """Return the command of a test agent with the quirks of a real one."""
     return (sys.executable, str(QUIRKY), name, str(folder / "memory"))
 
 
@@ -23,14 +23,14 @@ def example(folder: Path, *options: str) -> tuple[str, ...]:
 
 
 def behind_rekindle(folder: Path, command: tuple[str, ...], *options: str) -> tuple[str, ...]:
-    """Return the command of Rekindle before an agent."""
+    """Return the command that runs an agent behind Rekindle."""
     return (*REKINDLE, "run", "--store", str(folder / "s.db"), *options, "--", *command)
 
 
 def examined(
     command: tuple[str, ...], folder: Path, *, only: tuple[str, ...] = (), **settings: object
 ) -> Report:
-    """Return what is found about an agent, with short waits."""
+    """Run the suite against an agent; return the report."""
     projects = folder / "projects"
     projects.mkdir()
     usual: dict[str, object] = {
@@ -45,12 +45,12 @@ def examined(
 
 
 def failed(report: Report) -> set[str]:
-    """Return the names of what is not met, be it a MUST or a SHOULD."""
+    """Return the names of the requirements that the agent fails, MUST and SHOULD."""
     return {it.requirement.name for it in report.findings if it.verdict is Verdict.FAIL}
 
 
 def reasons(report: Report) -> str:
-    """Tell what is not met, and why, for whoever reads a failing test."""
+    """Describe the failed requirements with evidence, for the message of a failing test."""
     wrong = [it for it in report.findings if it.verdict is Verdict.FAIL]
     return "\n".join(
         f"{it.requirement.name}: {found.words}\n  "

@@ -1,4 +1,4 @@
-"""Lines, answers and turns made by hand, for judges to judge."""
+"""Build lines, answers and turns by hand, for tests of the conformance rules."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -31,8 +31,8 @@ def no(request_id: object, code: int = -32603) -> Line:
 
 
 def update(kind: str, session_id: str = S, **fields: object) -> Line:
-    told = {"sessionUpdate": kind, **fields}
-    return came(method="session/update", params={"sessionId": session_id, "update": told})
+    body = {"sessionUpdate": kind, **fields}
+    return came(method="session/update", params={"sessionId": session_id, "update": body})
 
 
 def chunk(role: str, text: str, session_id: str = S, **fields: object) -> Line:
@@ -100,15 +100,12 @@ def heard(judge: Callable[[Opening, list[Item]], Iterable[Fault]]) -> Judge:
     return lambda opening: judge(opening, HEARD)
 
 
-# What is judged, by whom, what passes, and what does not.
-
-
 Case = tuple[str, Judge, object, object]
-"""What is judged, by whom, what passes, and what does not."""
+"""A requirement, its rule, an example that passes, and an example that fails."""
 
 
 def see(judge: Judge, good: object, bad: object) -> None:
-    """See a judge let the good pass, and find the bad."""
+    """Check that a rule accepts the good example and reports the bad one."""
     assert [fault.words for fault in judge(good)] == []
     faults = list(judge(bad))
     assert faults
