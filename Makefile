@@ -37,7 +37,7 @@ demo: $(STAMP) ## see it work: a conversation, everything killed, and all of it 
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) $(SDK) ## run the tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: $(SDK) ## run the tests on every Python from 3.11 to 3.14 that is found
 	@sh tests/every_python.sh

@@ -1,16 +1,30 @@
 import os
+import shutil
 import sys
+import tempfile
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
 
 import schema
-from test_selection import deselected_cases, some
+from test_selection import deselected_cases, is_everything, some
+
+_MEMORY = "/dev/shm"  # noqa: S108 - names in it are made by `tempfile`
+_MEMORY_NEEDED = 4 << 30
 
 # No deadline: the time that an example takes depends on the load of the machine.
 settings.register_profile("rekindle", deadline=None, max_examples=some(100))
 settings.load_profile("rekindle")
+
+# A sync to a real disk takes most of the time of tests that write stores.
+if (
+    not is_everything()
+    and "TMPDIR" not in os.environ
+    and os.access(_MEMORY, os.W_OK)
+    and shutil.disk_usage(_MEMORY).free > _MEMORY_NEEDED
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
 
 # Without cached bytecode, each of the many processes compiles every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -29,6 +43,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     deselected = set(deselected_cases(items))
     config.hook.pytest_deselected(items=list(deselected))
     items[:] = [item for item in items if item not in deselected]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Use more workers than processors, because some tests wait for other processes."""
+    return (os.cpu_count() or 1) * 3 // 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

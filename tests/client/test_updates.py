@@ -14,6 +14,7 @@ from rekindle.client.session import Session
 from rekindle.client.session_channel import Talk
 from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
+from test_selection import some
 
 KINDS = [
     "agent_message",
@@ -77,7 +78,7 @@ def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
     return notification("session/update", {"sessionId": "s", "update": fields})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.integers(1, 2), st.lists(updates, max_size=12), anything)
 def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) -> None:
     async def go_through() -> None:
@@ -99,7 +100,7 @@ def test_no_update_can_do_harm(protocol: int, told: list[Any], options: object) 
 pieces = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 @given(pieces, st.integers(1, 7))
 def test_events_add_up_to_what_was_said(said: list[tuple[str | None, str]], at_once: int) -> None:
     async def go_through() -> None:

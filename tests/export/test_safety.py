@@ -16,6 +16,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.text.sanitize import clean
 from rekindle.transcript.reducer import fold
 from safe_documents import INVISIBLE, check
+from test_selection import some
 
 HOSTILE = st.sampled_from(
     [
@@ -102,7 +103,7 @@ def sessions(draw: st.DrawFn) -> list[Change]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 @given(sessions())
 def test_no_document_does_more_than_be_read(changes: list[Change]) -> None:
     store = MemoryStore()

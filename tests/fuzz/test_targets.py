@@ -9,6 +9,7 @@ from fuzz.__main__ import SEED, made_of
 from fuzz.hostile import PATHS, TEXTS, value, written
 from fuzz.seeds import corpus
 from fuzz.targets import TARGETS
+from test_selection import some
 
 CHOOSING = ("peers", "script")
 WORDS = st.sampled_from([it.encode("utf-8", "replace") for it in (*PATHS, *TEXTS)])
@@ -27,14 +28,14 @@ def damaged(draw: st.DrawFn, target: str) -> bytes:
 
 
 @pytest.mark.parametrize("target", [it for it in TARGETS if it not in CHOOSING])
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 @given(data=st.data())
 def test_any_bytes(target: str, data: st.DataObject) -> None:
     TARGETS[target](data.draw(damaged(target) | st.binary()))
 
 
 @pytest.mark.parametrize("target", CHOOSING)
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(seed=st.integers(0, 2**64))
 def test_any_conversation(target: str, seed: int) -> None:
     note(f"again: make fuzz TARGET={target} FILE={SEED}{seed}")

@@ -18,6 +18,11 @@ def some(examples: int) -> int:
     return examples if is_everything() else examples // _SHARE
 
 
+def some_of(cases: range) -> range:
+    """Return a third of the cases, unless every test runs."""
+    return cases if is_everything() else cases[::_SHARE]
+
+
 def deselected_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the cases to deselect: of a test marked `one_of(n)`, only every n-th case runs."""
     seen: dict[str, int] = {}

@@ -30,6 +30,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 from rekindle.transfer.merge import How
+from test_selection import some
 from tool_imports import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -159,7 +160,7 @@ def test_an_older_file_that_is_cut_anywhere_tells_what_is_before(tmp_path: Path)
 
 
 @given(st.data())
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 def test_a_file_with_changed_bytes_tells_what_is_before(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

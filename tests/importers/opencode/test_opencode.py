@@ -28,6 +28,7 @@ from rekindle.importers.line_reader import LONGEST
 from rekindle.importers.opencode import TOOL
 from rekindle.model import Entry
 from rekindle.transcript.model import ToolCallItem
+from test_selection import some
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -289,7 +290,7 @@ def test_a_part_that_is_too_large_takes_no_other_with_it(tmp_path: Path) -> None
         assert notes.skipped == {"a part of a message is torn, or too large": 1}
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.data())
 def test_a_torn_part_keeps_nothing_else_out(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -320,7 +321,7 @@ def test_a_torn_part_keeps_nothing_else_out(
     assert [entries_of(talk) for talk in talks_of(TOOL, it.to_tree(home))] == [entries]
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.data())
 def test_a_database_with_changed_bytes_is_never_fatal(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
