@@ -1,4 +1,4 @@
-"""The schema validator of the tests: the messages that it accepts, and those that it rejects."""
+"""The schema validator of the tests accepts valid messages and rejects others."""
 
 import pytest
 
@@ -50,7 +50,7 @@ VALID = [
 
 
 @pytest.mark.parametrize(("version", "by", "message"), VALID)
-def test_what_is_right_passes(version: int, by: Side, message: Json) -> None:
+def test_valid_message_passes(version: int, by: Side, message: Json) -> None:
     assert problems(version, by, message) == []
 
 
@@ -83,12 +83,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("version", "by", "message", "problem"), WRONG)
-def test_what_is_wrong_is_named(version: int, by: Side, message: Json, problem: str) -> None:
+def test_problem_of_an_invalid_message_is_named(
+    version: int, by: Side, message: Json, problem: str
+) -> None:
     first, *_ = problems(version, by, message)
     assert first.startswith(problem)
 
 
-def test_a_response_is_held_to_what_was_asked() -> None:
+def test_response_is_validated_against_its_request() -> None:
     asked = request("session/prompt", sessionId="s", prompt=[])
     assert problems(1, AGENT, result(stopReason="end_turn"), asked) == []
     assert problems(2, AGENT, result(messageId="m"), asked) == []

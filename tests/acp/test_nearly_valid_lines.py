@@ -8,7 +8,7 @@ from playbook import CLIENT, Playbook
 from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.jsonvalue import decode
 from rekindle.proxy.step import AGENT
-from version_conversations import Talk
+from version_conversations import Conversation
 
 UNREADABLE = [
     pytest.param("[" * 401 + "]" * 401, id="nested"),
@@ -30,29 +30,29 @@ def test_what_is_nested_a_little_less_deeply_is_read() -> None:
 
 @unreadable
 def test_a_request_is_passed_on_as_it_is(odd: str) -> None:
-    talk = Talk(1, 2)
-    talk.book.out.clear()
+    conversation = Conversation(1, 2)
+    conversation.book.out.clear()
     params = f'{{"sessionId":"s","configId":"m","value":{odd}}}'
     line = f'{{"id":7,"method":"session/set_config_option","params":{params}}}'
-    talk.book.receive(CLIENT, [line])
-    assert sent(talk.book, "<a") == [line]
+    conversation.book.receive(CLIENT, [line])
+    assert sent(conversation.book, "<a") == [line]
     answer = f'{{"id":7,"result":{{"configOptions":{odd}}}}}'
-    talk.book.receive(AGENT, [answer])
-    assert sent(talk.book, "<c") == [answer]
+    conversation.book.receive(AGENT, [answer])
+    assert sent(conversation.book, "<c") == [answer]
 
 
 @unreadable
 @pytest.mark.parametrize(("client", "agent"), [(1, 2), (2, 1)])
 def test_a_question_for_permission_and_its_answer(client: int, agent: int, odd: str) -> None:
-    talk = Talk(client, agent)
-    talk.book.out.clear()
+    conversation = Conversation(client, agent)
+    conversation.book.out.clear()
     params = f'{{"sessionId":"s","options":{odd}}}'
     asked = f'{{"id":7,"method":"session/request_permission","params":{params}}}'
-    talk.book.receive(AGENT, [asked])
-    assert asked in sent(talk.book, "<c")
+    conversation.book.receive(AGENT, [asked])
+    assert asked in sent(conversation.book, "<c")
     answer = f'{{"id":7,"result":{{"outcome":{odd}}}}}'
-    talk.book.receive(CLIENT, [answer])
-    assert sent(talk.book, "<a") == [answer]
+    conversation.book.receive(CLIENT, [answer])
+    assert sent(conversation.book, "<a") == [answer]
 
 
 @unreadable

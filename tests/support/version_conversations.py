@@ -164,14 +164,14 @@ TERMINAL = [
 ]
 
 
-class Talk:
+class Conversation:
     """A session between a client and an agent of these versions."""
 
     def __init__(self, client: int, agent: int) -> None:
         self.client, self.agent = client, agent
         self.is_quick = False
         """Whether all updates of a turn arrive in one read; otherwise each arrives by itself."""
-        self.said: list[str] = []
+        self.unsent: list[str] = []
         self.book = Playbook()
         self.book.do_speaks(f"{client} {agent}")
         self.book.do_agent("Fake")
@@ -179,14 +179,14 @@ class Talk:
         opened = {"sessionId": "s"} | ({"modes": modes} if agent == 1 else {})
         self.book.exchange("session/new", {"cwd": "/p", "mcpServers": []}, opened)
 
-    def heard(self) -> list[Json]:
+    def received_updates(self) -> list[Json]:
         """Return the updates that the client received since the last call."""
         lines = [line[3:] for line in self.book.out if line.startswith("<c ")]
         self.book.out.clear()
         messages = [json.loads(line) for line in lines]
         return [update for message in messages for update in shown_by(message)]
 
-    def ask(self, method: str, **params: object) -> None:
+    def request(self, method: str, **params: object) -> None:
         """Let the client send a request."""
         request = {"id": 1, "method": method, "params": {"sessionId": "s", **params}}
         self.book.receive(CLIENT, [json.dumps(request)])
@@ -194,11 +194,11 @@ class Talk:
     def turn(self, number: int, updates: list[Json]) -> list[Json]:
         """Run a turn; return the updates that the client received."""
         self.book.out.clear()
-        self.ask("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
+        self.request("session/prompt", prompt=[{"type": "text", "text": f"prompt {number}"}])
         asked = next(line for line in self.book.out if line.startswith("<a "))
         own_id = json.loads(asked[3:])["id"]
         if self.agent == 2:
-            self.say({"id": own_id, "result": {"messageId": f"u{number}"}})
+            self.send({"id": own_id, "result": {"messageId": f"u{number}"}})
             blocks = [{"type": "text", "text": f"prompt {number}"}]
             self.update(sessionUpdate="user_message", messageId=f"u{number}", content=blocks)
             self.update(sessionUpdate="state_update", state="running")
@@ -216,8 +216,8 @@ class Talk:
             self.update(sessionUpdate="state_update", state="idle", stopReason="end_turn")
             self.flush()
         else:
-            self.say({"id": own_id, "result": {"stopReason": "end_turn"}})
-        return self.heard()
+            self.send({"id": own_id, "result": {"stopReason": "end_turn"}})
+        return self.received_updates()
 
     def permission(self, name: str | None, *, is_allowed: bool) -> None:
         """Let the agent request permission, and the client respond."""
@@ -229,19 +229,19 @@ class Talk:
         else:
             subject = {"subject": {"type": "tool_call", "toolCall": call}} if name else {}
             params |= {"title": "T", **subject}
-        self.say({"id": 90, "method": "session/request_permission", "params": params})
+        self.send({"id": 90, "method": "session/request_permission", "params": params})
         yes = {"outcome": "selected", "optionId": "y"}
         outcome = yes if is_allowed else {"outcome": "cancelled"}
         self.book.receive(CLIENT, [json.dumps({"id": 90, "result": {"outcome": outcome}})])
 
-    def say(self, message: Json) -> None:
+    def send(self, message: Json) -> None:
         """Let the agent send a message."""
         self.flush()
         self.book.receive(AGENT, [json.dumps(message)])
 
     def update(self, **update: object) -> None:
         """Let the agent send an update."""
-        self.said.append(update_line("s", update).decode())
+        self.unsent.append(update_line("s", update).decode())
         if not self.is_quick:
             # After input from the client, the engine parses the next line again.
             self.book.receive(CLIENT, [""])
@@ -249,15 +249,15 @@ class Talk:
 
     def flush(self) -> None:
         """Deliver the updates that the agent has sent."""
-        if self.said:
-            self.book.receive(AGENT, self.said)
-            self.said = []
+        if self.unsent:
+            self.book.receive(AGENT, self.unsent)
+            self.unsent = []
 
     def replayed(self) -> list[Json]:
         """Let the client load the session; return the updates that it receives."""
         self.book.out.clear()
         if self.client == 1:
-            self.ask("session/load", cwd="/p", mcpServers=[])
+            self.request("session/load", cwd="/p", mcpServers=[])
         else:
-            self.ask("session/resume", cwd="/p", replayFrom={"type": "start"})
-        return self.heard()
+            self.request("session/resume", cwd="/p", replayFrom={"type": "start"})
+        return self.received_updates()
