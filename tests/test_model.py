@@ -13,6 +13,14 @@ def test_program_of_an_agent_is_the_name_of_its_command() -> None:
     assert AgentIdentity().program is None
 
 
+def test_agent_identity_is_its_name_or_else_its_program() -> None:
+    command = ("/opt/bin/agent", "acp")
+    assert AgentIdentity(name="Agent", command=command).identity == "Agent"
+    assert AgentIdentity(name="", command=command).identity == "agent"
+    assert AgentIdentity(command=command).identity == "agent"
+    assert AgentIdentity(version="1").identity == ""
+
+
 def test_lines_of_a_batch_have_no_newline() -> None:
     def batch(data: bytes, count: int) -> EntryBatch:
         return EntryBatch(

@@ -22,7 +22,7 @@ from pty_terminal import Terminal
 from rekindle.cli import tool_import
 from rekindle.cli.main import main
 from rekindle.cli.store_access import short_id
-from rekindle.cli.tool_import import rest
+from rekindle.cli.tool_import import pause_after
 from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
@@ -157,7 +157,7 @@ def test_who_interrupts_is_told_that_nothing_was_in_vain(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tool_import, "_take", interrupt)
+    monkeypatch.setattr(tool_import, "_import_changed", interrupt)
     path = home / ".claude"
     assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
     assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")
@@ -307,7 +307,7 @@ def test_a_tool_that_is_used_for_the_first_time_is_watched_too(tmp_path: Path, t
 
 
 def test_whoever_watches_rests_but_not_for_long() -> None:
-    assert [rest(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
+    assert [pause_after(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
 
 
 def test_a_session_in_use_is_imported_when_it_is_free_again(home: Path, watcher: Watcher) -> None:

@@ -104,12 +104,12 @@ def _ids_of_all(store: Store) -> list[str]:
 
 
 def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> None:
-    from rekindle.transfer.bundle_format import Known, bundle
+    from rekindle.transfer.bundle_format import BundledSession, bundle_lines
 
     sessions = [store.session(session_id) for session_id in ids]
     total = sum(session.last_seq for session in sessions)
 
-    def known() -> Iterator[Known]:
+    def known() -> Iterator[BundledSession]:
         done = 0
         for session in sessions:
             entries = _watched(store.read(session.id), bar, done, total)
@@ -121,7 +121,7 @@ def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: Bar) -> No
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         io.BufferedWriter(cast("io.RawIOBase", packed), _BYTES_A_WRITE) as buffered,
     ):
-        buffered.writelines(bundle(known()))
+        buffered.writelines(bundle_lines(known()))
 
 
 def _write_document(
