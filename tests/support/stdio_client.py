@@ -15,7 +15,7 @@ from rekindle.model import Side
 from schema import ConnectionValidator, why_missing
 from warm_start import REKINDLE
 
-PATIENCE = 20.0
+PATIENCE = 45.0
 EXAMPLE_AGENT = (*REKINDLE, "example-agent")
 CWD = "/home/user/project"
 NEW = {"cwd": CWD, "mcpServers": []}

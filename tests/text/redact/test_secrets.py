@@ -291,7 +291,7 @@ def test_code_is_left_readable() -> None:
 )  # fmt: skip
 def test_the_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    begin = time.perf_counter()
+    begin = time.process_time()
     mask(text)
     # What is quadratic takes minutes.
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
