@@ -228,9 +228,9 @@ def _agents(store: str | None, begin: str) -> Words:
 
 def _tools(begin: str) -> Words:
     """Return the tools whose sessions can be imported."""
-    from rekindle.importers import ALL, NAMES
+    from rekindle.importers.registry import ALL, BUILT_IN_NAMES
 
-    return _beginning([*((it, "") for it in NAMES), (ALL, "what each of them has")], begin)
+    return _beginning([*((it, "") for it in BUILT_IN_NAMES), (ALL, "what each of them has")], begin)
 
 
 _VALUES: dict[str, Callable[[str | None, str], Words]] = {"--title": _titles, "--agent": _agents}
