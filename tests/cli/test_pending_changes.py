@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.address import open_store, pending_files
 from rekindle.store.sqlite.pending import MARK, Pending
@@ -36,7 +37,7 @@ def waiting(path: Path, session: str = "ses_1") -> Pending:
 
 
 def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *words, "--store", path],
         env={**os.environ, "HOME": str(path.parent.parent)},
         capture_output=True,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
@@ -69,7 +70,7 @@ def asked(made: ToolSessionFile) -> list[tuple[str, str | None]]:
 
 
 def rekindle(store: Path, command: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, command, "--store", store, *words],
         capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
@@ -100,7 +101,7 @@ def test_a_client_of_version_1_lists_and_loads_it(start: Start, imported: ToolSe
     )  # fmt: skip
     assert listed["_meta"]["rekindle"]["importedFrom"] == imported.tool
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", imported.opened)
     updates = client.updates(imported.session_id)
     assert (said(updates, "user_message_chunk"), said(updates)) == (PROMPT, ANSWER)
@@ -133,7 +134,7 @@ def test_the_agent_that_made_it_goes_on_by_its_own_means(
     client = connect(start, *own_agent(imported, offers))
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert listed["_meta"]["rekindle"]["restoresNatively"] is True
-    client.passed.clear()
+    client.received.clear()
     answer = client.call("session/resume", imported.opened)
     assert answer["_meta"]["rekindle"]["restored"] == "native"
     # Who resumes is told nothing, whatever the agent tells.

@@ -37,6 +37,7 @@ from rekindle.store.sqlite import pending as module
 from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.pending import MARK, Pending, left, take_in
 from rekindle.store.sqlite.store import SqliteStore
+from test_selection import some
 
 NOW = 1_700_000_000_000_000
 WORDS = st.text(st.characters(codec="utf-8"))
@@ -460,7 +461,7 @@ class AnyKills(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-AnyKills.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+AnyKills.TestCase.settings = settings(max_examples=some(40), stateful_step_count=20, deadline=None)
 TestAnyKills = AnyKills.TestCase
 
 

@@ -15,6 +15,7 @@ from rekindle.store.sqlite.quarantine import is_damaged, salvage
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE, hides_commits
 from store_damage import ALL, Original, chance_of, check_result, chunks, described, fill, lay_down
+from test_selection import some
 
 HEADER = 32
 FRAME = 24 + PAGE
@@ -53,7 +54,7 @@ def flipped(log: bytes, at: int, bit: int = 0) -> bytes:
     return bytes(changed)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
 def test_a_bit_that_flips_is_found_before_anything_is_written_over(
     logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -75,7 +76,7 @@ def test_a_bit_that_flips_is_found_before_anything_is_written_over(
     assert report.sessions_saved == 20
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=some(40))
 @given(st.integers(0, 2**32))
 def test_one_whose_last_commit_is_torn_is_sound(
     logged: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
