@@ -1,4 +1,4 @@
-"""What docs/security.md states, as far as no other test holds it, and that each test is there."""
+"""Tests of docs/security.md that have no better place. Every test that the page names exists."""
 
 import ast
 import gzip
@@ -26,7 +26,7 @@ SHELLS = {"sh", "/bin/sh", "/bin/bash", "/usr/bin/env"}
 METACHARACTERS = ["$(touch pwned)", "`touch pwned`", "; touch pwned", "| cat", "*", "~", "&", "a b"]
 
 
-def test_every_test_that_the_page_names_is_there() -> None:
+def test_every_test_that_the_page_names_exists() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
     assert len(named) > 10
     for path, name in named:
@@ -34,7 +34,7 @@ def test_every_test_that_the_page_names_is_there() -> None:
         assert f"def {name}" in text, (path, name)
 
 
-def test_every_file_is_private_with_no_umask_at_all(tmp_path: Path) -> None:
+def test_files_are_private_even_without_a_umask(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
         home = tmp_path / "home"
@@ -78,7 +78,7 @@ def test_every_file_is_private_with_no_umask_at_all(tmp_path: Path) -> None:
     }
 
 
-def test_no_shell_comes_between_us_and_an_agent(tmp_path: Path) -> None:
+def test_agent_is_started_without_a_shell(tmp_path: Path) -> None:
     says = "import json, sys; json.dump(sys.argv[1:], open('words', 'w'))"
     subprocess.run(
         [*REKINDLE, "run", "--store", "s.db", "--", sys.executable, "-c", says, *METACHARACTERS],
@@ -92,7 +92,7 @@ def test_no_shell_comes_between_us_and_an_agent(tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_no_shell_is_started_but_the_one_that_guards() -> None:
+def test_only_the_orphan_guard_starts_a_shell() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and node.value in SHELLS:
@@ -135,7 +135,7 @@ def forger() -> MemoryStore:
 
 
 @pytest.mark.parametrize("own_id", ["s1", "../../s1", "/etc/passwd", "s1\x00", "s1/../s1", "s1~x"])
-def test_a_bundle_changes_no_session_that_is_here(own_id: str) -> None:
+def test_bundle_changes_no_existing_session(own_id: str) -> None:
     store = store_with_a_session()
     before = (store.session("s1"), list(store.read("s1")), store.titles("s1"))
     (merged,) = merge_bundle(store, forged({"id": own_id, "titles": {"user": "Mine"}}))
@@ -143,7 +143,7 @@ def test_a_bundle_changes_no_session_that_is_here(own_id: str) -> None:
     assert (store.session("s1"), list(store.read("s1")), store.titles("s1")) == before
 
 
-def test_a_bundle_that_has_an_id_twice_has_two_sessions() -> None:
+def test_repeated_id_in_a_bundle_makes_two_sessions() -> None:
     head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     other = {**entry, "line": entry["line"].replace("Forged", "Other")}
     store = MemoryStore()
@@ -153,14 +153,14 @@ def test_a_bundle_that_has_an_id_twice_has_two_sessions() -> None:
 
 
 @pytest.mark.parametrize("seq", [-1, 0, 2, 2**70, "1", None, 1.5])
-def test_entries_are_numbered_from_one_on_or_refused(seq: object) -> None:
+def test_bundle_with_wrong_entry_numbers_is_refused(seq: object) -> None:
     head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     store = store_with_a_session()
     with pytest.raises(BadBundle):
         merge_bundle(store, signed([head, own, {**entry, "seq": seq}]))
 
 
-def test_what_swells_when_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundle_that_expands_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
     assert len(bomb) < 100_000
     monkeypatch.setattr(bundle_reader, "MAX_LINE_BYTES", 1_000_000)

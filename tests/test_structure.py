@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import rekindle
@@ -20,14 +20,17 @@ DEFINED_TWICE = {
 """Public class names that still have two definitions. The list only shrinks."""
 
 
-def classes() -> Iterator[tuple[str, ast.ClassDef]]:
-    """Yield each class with the name of its module. The example agent is independent."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
-        if not name.startswith("example_agent/"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef):
-                    yield name, node
+@cache
+def classes() -> list[tuple[str, ast.ClassDef]]:
+    """Return each class with the name of its module. The example agent is independent."""
+    modules = [(path, path.relative_to(PACKAGE).as_posix()) for path in PACKAGE.rglob("*.py")]
+    return [
+        (name, node)
+        for path, name in sorted(modules)
+        if not name.startswith("example_agent/")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
 
 
 def mutable_fields(node: ast.ClassDef) -> set[str]:

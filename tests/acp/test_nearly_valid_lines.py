@@ -8,7 +8,7 @@ from playbook import CLIENT, Playbook
 from rekindle.acp.rewrite import with_id, with_session_id
 from rekindle.jsonvalue import decode
 from rekindle.proxy.step import AGENT
-from version_conversations import Talk
+from version_conversations import Conversation
 
 UNREADABLE = [
     pytest.param("[" * 401 + "]" * 401, id="nested"),
@@ -30,15 +30,15 @@ def test_a_line_below_the_depth_limit_is_decoded() -> None:
 
 @unreadable
 def test_a_request_is_forwarded_unchanged(odd: str) -> None:
-    talk = Talk(1, 2)
-    talk.book.out.clear()
+    conversation = Conversation(1, 2)
+    conversation.book.out.clear()
     params = f'{{"sessionId":"s","configId":"m","value":{odd}}}'
     line = f'{{"id":7,"method":"session/set_config_option","params":{params}}}'
-    talk.book.receive(CLIENT, [line])
-    assert sent(talk.book, "<a") == [line]
+    conversation.book.receive(CLIENT, [line])
+    assert sent(conversation.book, "<a") == [line]
     answer = f'{{"id":7,"result":{{"configOptions":{odd}}}}}'
-    talk.book.receive(AGENT, [answer])
-    assert sent(talk.book, "<c") == [answer]
+    conversation.book.receive(AGENT, [answer])
+    assert sent(conversation.book, "<c") == [answer]
 
 
 @unreadable
@@ -46,15 +46,15 @@ def test_a_request_is_forwarded_unchanged(odd: str) -> None:
 def test_a_permission_request_and_its_answer_keep_their_id(
     client: int, agent: int, odd: str
 ) -> None:
-    talk = Talk(client, agent)
-    talk.book.out.clear()
+    conversation = Conversation(client, agent)
+    conversation.book.out.clear()
     params = f'{{"sessionId":"s","options":{odd}}}'
     asked = f'{{"id":7,"method":"session/request_permission","params":{params}}}'
-    talk.book.receive(AGENT, [asked])
-    assert asked in sent(talk.book, "<c")
+    conversation.book.receive(AGENT, [asked])
+    assert asked in sent(conversation.book, "<c")
     answer = f'{{"id":7,"result":{{"outcome":{odd}}}}}'
-    talk.book.receive(CLIENT, [answer])
-    assert sent(talk.book, "<a") == [answer]
+    conversation.book.receive(CLIENT, [answer])
+    assert sent(conversation.book, "<a") == [answer]
 
 
 @unreadable
@@ -83,12 +83,12 @@ def test_a_restarted_agent_may_use_any_request_id(own_id: bytes) -> None:
     book.exchange("_x/y", {}, {})
     book.out.clear()
     own_id = own_id.decode("unicode_escape").encode("latin-1")
-    step = book.relay.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
+    step = book.engine.receive(AGENT, b'{"id":%s,"method":"_x/y"}' % own_id, 5)
     (line,) = step.to_clients[CLIENT]
     assert json.loads(line)["id"].startswith("rekindle-1-")
     assert step.reports == []
     odd = b'{"method":"$/cancel_request","params":{"requestId":1,"x":%s}}' % (b"9" * 5000)
-    assert book.relay.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
+    assert book.engine.receive(AGENT, odd, 6).to_clients[CLIENT] == [odd]
 
 
 @unreadable

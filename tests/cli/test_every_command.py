@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import warm_start
 from rekindle.cli.main import COMMANDS, MISTAKE, main, parser_of
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
@@ -73,7 +74,7 @@ def run(
     program: tuple[str, ...] = REKINDLE,
 ) -> tuple[int, str]:
     """Return the exit code and what is on stderr, once it is sure that these are as they should."""
-    done = subprocess.run(
+    done = warm_start.run(
         [*program, *words],
         env=environ,
         cwd=environ["HOME"],
@@ -94,7 +95,7 @@ def run(
 
 @every_command
 def test_help_is_short_and_has_an_example(command: str) -> None:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, command, "--help"],
         env=os.environ | {"COLUMNS": "100"},
         capture_output=True,
@@ -229,7 +230,7 @@ def test_a_store_that_cannot_be_read(environ: dict[str, str], command: str) -> N
 
 def test_what_was_given_does_not_colour_the_terminal() -> None:
     for words in (["list", "--x\x1b[31m"], ["x\x1b[31m"], ["list", "--store", "/x\x1b[31m"]):
-        done = subprocess.run(
+        done = warm_start.run(
             [*REKINDLE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode
@@ -309,7 +310,7 @@ def test_an_interrupt_while_nobody_takes_what_is_said(environ: dict[str, str]) -
             )
             store.write([said])
     pipe = subprocess.PIPE
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, "show", "ses_1"], env=environ, stdout=pipe, stderr=pipe
     ) as process:
         assert process.stdout
@@ -360,7 +361,7 @@ _COLOUR = r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;)[0-9;]*m"
 def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
     """Return what a command prints to a terminal."""
     outer, inner = os.openpty()
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, *words],
         env=environ | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
         stdin=inner,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Deleted, Titled, TitleSource
 from rekindle.store.sqlite.files import index_path
@@ -37,7 +38,7 @@ def cli(
     program: tuple[str, ...] = REKINDLE,
     **environ: str,
 ) -> Done:
-    done = subprocess.run(
+    done = warm_start.run(
         [*program, *words],
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.composition import open_store
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.files import pending_files
@@ -37,7 +38,7 @@ def pending_file(path: Path, session: str = "ses_1") -> PendingFile:
 
 
 def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *words, "--store", path],
         env={**os.environ, "HOME": str(path.parent.parent)},
         capture_output=True,

@@ -26,7 +26,7 @@ from rekindle.client import (
 )
 from rekindle.model import Opened, Side
 from rekindle.store.sqlite.store import SqliteStore
-from schema import Judge
+from schema import ConnectionValidator
 from stdio_client import EXAMPLE_AGENT
 
 AGENTS = Path(__file__).parents[1] / "agents"
@@ -128,9 +128,9 @@ async def test_messages_conform_to_the_schemas(tmp_path: Path, version: int) -> 
         await agent.resume(session.id, session.cwd)
         _ = [it async for it in agent.sessions(session.cwd)]
         await agent.delete(fork.id)
-    judge = Judge()
+    validator = ConnectionValidator()
     messages = messages_in(trace)
-    wrong = [(judge.complaints(side, message), message) for side, message in messages]
+    wrong = [(validator.problems(side, message), message) for side, message in messages]
     assert [it for it in wrong if it[0]] == []
     assert [side for side, _ in messages].count(Side.CLIENT) > 10
 

@@ -13,6 +13,7 @@ from rekindle.client.handshake import Handshake
 from rekindle.client.session import ClientSession, SessionChannel
 from rekindle.jsonvalue import encode
 from rekindle.model import AgentIdentity
+from test_selection import some
 
 KINDS = [
     "agent_message",
@@ -76,7 +77,7 @@ def update(fields: Any) -> bytes:  # noqa: ANN401 - JSON
     return notification("session/update", {"sessionId": "s", "update": fields})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.integers(1, 2), st.lists(updates, max_size=12), anything)
 def test_arbitrary_updates_raise_nothing(
     protocol: int, received: list[Any], options: object
@@ -103,7 +104,7 @@ def test_arbitrary_updates_raise_nothing(
 chunks = st.lists(st.tuples(st.sampled_from([None, "m", "n"]), st.text(max_size=4)), max_size=30)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 @given(chunks, st.integers(1, 7))
 def test_chunk_events_add_up_to_the_messages(
     sent: list[tuple[str | None, str]], batch_size: int

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from conformance_runs import example, imitation
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, is_running
 
@@ -25,7 +26,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command with its own folder for temporary files."""
     (folder / "tmp").mkdir()
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, "check", *options, "--", *command],
         env=os.environ | {"TMPDIR": str(folder / "tmp")},
         capture_output=True,
@@ -139,7 +140,7 @@ def test_signal_ends_the_agent_and_its_children(number: int, tmp_path: Path) -> 
     os.mkfifo(pids)
     command = f"exec {sys.executable} {IGNORES_SIGNALS} > {pids}"
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
+        process = warm_start.Popen(
             [*REKINDLE, "check", "--", "sh", "-c", command],
             env=os.environ | {"TMPDIR": folder},
             stdout=subprocess.PIPE,

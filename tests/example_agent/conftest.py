@@ -47,7 +47,7 @@ def shared() -> Iterator[Client]:
 
 @pytest.fixture
 def client(shared: Client) -> Client:
-    shared.passed.clear()
+    shared.received.clear()
     return shared
 
 
@@ -61,5 +61,5 @@ def shared_v2() -> Iterator[ClientV2]:
 
 @pytest.fixture
 def v2(shared_v2: ClientV2) -> ClientV2:
-    shared_v2.passed.clear()
+    shared_v2.received.clear()
     return shared_v2

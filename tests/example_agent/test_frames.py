@@ -56,7 +56,7 @@ def test_unknown_method_is_refused_and_unknown_notification_ignored(agent: Start
     client.send(id=0, result={})
     client.send(id=[], error={})
     assert client.error("authenticate", {"methodId": "x"})[0] == -32601
-    assert len(client.passed) == 1
+    assert len(client.received) == 1
 
 
 @pytest.mark.parametrize("method", ["session/prompt", "session/set_mode", "session/fork"])

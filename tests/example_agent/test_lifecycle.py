@@ -49,7 +49,7 @@ def test_new_session_has_modes_and_then_commands(agent: Start) -> None:
     assert answer["sessionId"].startswith("example-")
     assert answer["modes"]["currentModeId"] == "ask"
     assert [mode["id"] for mode in answer["modes"]["availableModes"]] == ["ask", "code"]
-    assert len(client.passed) == 1
+    assert len(client.received) == 1
     update = client.receive()["params"]["update"]
     assert kind(update) == "available_commands_update"
     assert [it["name"] for it in update["availableCommands"]] == ["plan", "count"]
@@ -58,7 +58,7 @@ def test_new_session_has_modes_and_then_commands(agent: Start) -> None:
 def test_early_updates_come_before_the_response(agent: Start) -> None:
     client = agent("--early-updates")
     session_id = client.new()
-    early, answer = client.passed
+    early, answer = client.received
     assert early["params"]["sessionId"] == session_id == answer["result"]["sessionId"]
     assert kind(early["params"]["update"]) == "available_commands_update"
 

@@ -40,7 +40,7 @@ def test_new_session_has_a_mode_option_and_then_commands(agent_v2: Start) -> Non
     answer = client.call("session/new", {"cwd": CWD})
     assert answer.pop("sessionId").startswith("example-")
     assert answer == {"configOptions": [MODE]}
-    assert len(client.passed) == 1
+    assert len(client.received) == 1
     update = client.receive()["params"]["update"]
     assert update == {
         "sessionUpdate": "available_commands_update",
@@ -51,12 +51,12 @@ def test_new_session_has_a_mode_option_and_then_commands(agent_v2: Start) -> Non
 def test_early_updates_come_before_the_responses(agent_v2: Start) -> None:
     client = agent_v2("--early-updates")
     session_id = client.new()
-    early, answer = client.passed
+    early, answer = client.received
     assert early["params"]["sessionId"] == session_id == answer["result"]["sessionId"]
     assert kind(early["params"]["update"]) == "available_commands_update"
-    client.passed.clear()
+    client.received.clear()
     message_id = client.insert(session_id, "hello")
-    early, answer = client.passed
+    early, answer = client.received
     assert kind(early["params"]["update"]) == "user_message"
     assert early["params"]["update"]["messageId"] == message_id == answer["result"]["messageId"]
 
@@ -116,7 +116,7 @@ def test_resume_restores_the_memory_and_sends_only_the_state(
     assert client.error("session/prompt", {"sessionId": session_id, "prompt": []})[0] == -32002
     for cursor in ({}, {"replayFrom": None}):
         assert client.resume(session_id, CWD, **cursor) == [IDLE]
-        answer = client.passed[-1]["result"]
+        answer = client.received[-1]["result"]
         assert answer == {"configOptions": [MODE], "availableCommands": COMMANDS}
     assert client.reply(session_id, "what did I say first") == "You said first: remember me"
 
@@ -159,7 +159,7 @@ def test_replay_sends_whole_messages_with_the_same_ids(agent_v2: Start, tmp_path
     assert replay[9]["messageId"] == count[0]["messageId"]
     assert statuses(replay) == ["completed"] * 3
     assert replay[-1] == IDLE
-    assert client.passed[-1]["result"]["configOptions"] == [MODE]
+    assert client.received[-1]["result"]["configOptions"] == [MODE]
 
 
 def test_replay_sends_terminals_in_their_final_state(v2: ClientV2) -> None:
@@ -251,7 +251,7 @@ def test_close_ends_the_turn_and_keeps_the_session(
     session_id = client.new()
     client.start(session_id, "edit")
     client.asked()
-    client.passed.clear()
+    client.received.clear()
     assert client.call("session/close", {"sessionId": session_id}) == {}
     assert [statuses([it]) or [it["stopReason"]] for it in client.updates(session_id)] == [
         ["cancelled"],

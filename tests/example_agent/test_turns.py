@@ -230,7 +230,7 @@ def test_handover_becomes_part_of_the_memory(client: Client, handed: Json) -> No
     session_id = client.new()
 
     def ask(*prompt: Json) -> str:
-        client.passed.clear()
+        client.received.clear()
         client.call("session/prompt", {"sessionId": session_id, "prompt": prompt})
         return said(client.updates(session_id))
 

@@ -53,7 +53,7 @@ def test_echo_repeats_every_block_of_the_prompt(agent_v2: Start) -> None:
 @pytest.mark.parametrize("prompt", [None, "hello", [], ["hello"], [{"type": "text"}], [{}]])
 def test_invalid_prompt_is_refused(v2: ClientV2, prompt: object) -> None:
     session_id = v2.new()
-    v2.passed.clear()
+    v2.received.clear()
     refused = v2.error("session/prompt", {"sessionId": session_id, "prompt": prompt})
     assert refused == (-32602, {"field": "prompt"})
     assert v2.updates(session_id) == []
@@ -251,7 +251,7 @@ def test_cancel_withdraws_the_permission_request(v2: ClientV2) -> None:
     v2.start(session_id, "edit")
     asked = v2.asked()
     v2.cancel(session_id)
-    (withdrawn,) = [m for m in v2.passed if m.get("method") == "$/cancel_request"]
+    (withdrawn,) = [m for m in v2.received if m.get("method") == "$/cancel_request"]
     assert withdrawn["params"] == {"requestId": asked["id"]}
     updates = v2.updates(session_id)
     assert states(updates) == ["running", "requires_action", "idle"]
@@ -273,15 +273,15 @@ def test_prompt_waits_for_the_previous_turn(v2: ClientV2) -> None:
     asked = v2.asked()
     waiting = [v2.start(session_id, "apples"), v2.start(session_id, "what did I say last?")]
     assert v2.call("session/list", {})["sessions"]
-    assert not any(m.get("id") in waiting and "result" in m for m in v2.passed)
-    v2.passed.clear()
+    assert not any(m.get("id") in waiting and "result" in m for m in v2.received)
+    v2.received.clear()
     v2.send(id=asked["id"], **selected("reject-once"))
     for _ in range(3):
         assert v2.state(session_id, "idle")["stopReason"] == "end_turn"
     updates = v2.updates(session_id)
     assert states(updates) == ["running", "idle", "running", "idle", "running", "idle"]
     ids = [it["messageId"] for it in updates if kind(it) == "user_message"]
-    answers = {m["id"]: m["result"] for m in v2.passed if "result" in m}
+    answers = {m["id"]: m["result"] for m in v2.received if "result" in m}
     assert [answers[it] for it in waiting] == [{"messageId": it} for it in ids]
     assert said(updates).endswith("You said last: apples")
 
@@ -308,7 +308,7 @@ def test_sessions_run_turns_at_the_same_time(v2: ClientV2) -> None:
 
 def test_cancel_without_a_turn_does_nothing(v2: ClientV2) -> None:
     session_id = v2.new()
-    v2.passed.clear()
+    v2.received.clear()
     for params in ({"sessionId": session_id}, {"sessionId": "no such"}, None):
         v2.send(method="session/cancel", params=params)
     assert "hello" in v2.reply(session_id, "hello")

@@ -20,7 +20,8 @@ from rekindle.store.memory import MemoryStore
 from rekindle.text.sanitize import clean
 from rekindle.transcript.model import OtherItem, TranscriptTurn
 from rekindle.transcript.reducer import Transcript, fold
-from safe_documents import UNSEEN, check
+from safe_documents import INVISIBLE, check
+from test_selection import some
 
 HOSTILE = st.sampled_from(
     [
@@ -107,7 +108,7 @@ def sessions(draw: st.DrawFn) -> list[Change]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 @given(sessions())
 def test_no_document_contains_active_content(changes: list[Change]) -> None:
     store = MemoryStore()
@@ -115,13 +116,13 @@ def test_no_document_contains_active_content(changes: list[Change]) -> None:
     session, transcript = store.session("s"), fold(store.read("s"))
     turns = transcript.turns
     assert check("".join(as_html(session, transcript, turns))).styles == 1
-    assert not UNSEEN.search("".join(as_markdown(session, transcript, turns)))
+    assert not INVISIBLE.search("".join(as_markdown(session, transcript, turns)))
     as_data = "".join(as_json(session, transcript, turns))
     json.loads(as_data)
     exported = [line for version in (1, 2) for line in as_acp(session, transcript, turns, version)]
     assert all(json.loads(line) for line in exported)
     for text in (as_data, *exported):
-        assert not UNSEEN.search(text)
+        assert not INVISIBLE.search(text)
         assert "\u2028" not in text
 
 
@@ -165,7 +166,7 @@ def test_text_after_a_message_is_not_part_of_it(text: str) -> None:
     assert tokens[-2].content == "The next turn"
     inner = [it for token in tokens for it in (token.children or [token])]
     assert not any(it.type in {"html_block", "html_inline"} for it in inner)
-    assert not any(UNSEEN.search(it.content) for it in inner if it.type.startswith("text"))
+    assert not any(INVISIBLE.search(it.content) for it in inner if it.type.startswith("text"))
 
 
 def test_tags_are_escaped_in_prose_and_kept_in_code() -> None:

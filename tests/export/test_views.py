@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from engine_pair import EnginePair
 
+from engine_pair import EnginePair
 from full_session import KEY
 from rekindle.acp.translate.live_v1 import LiveToV1
 from rekindle.acp.update_kinds import KINDS, Category, UpdateKind

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, is_running
 
 AGENTS = Path(__file__).parents[1] / "agents"
@@ -39,7 +40,7 @@ def test_agent_stderr_is_forwarded_unchanged(start: Start) -> None:
 def test_agent_stderr_is_sanitized_for_a_terminal(tmp_path: Path) -> None:
     said = r"import sys; sys.stderr.write('\x1b]0;title\x07\x1b[31mred\r\x9b5n \xe9\n')"
     ours, theirs = os.openpty()
-    subprocess.run(
+    warm_start.run(
         [*REKINDLE, "run", "--store", tmp_path / "s.db", "--", *python(said)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -55,7 +56,7 @@ def test_agent_stderr_is_sanitized_for_a_terminal(tmp_path: Path) -> None:
 
 def test_reports_are_sanitized_for_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "\x1b[31m").touch()
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "run", "--store", tmp_path / "\x1b[31m" / "s.db", "--", *python("")],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -94,7 +95,7 @@ def test_a_command_that_cannot_be_run_is_reported_in_one_line(
     ],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "run", *arguments],
         capture_output=True,
         timeout=PATIENCE,

@@ -1,11 +1,11 @@
 """Bytes are forwarded unchanged, whatever they are."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import warm_start
 from stdio_client import PATIENCE, REKINDLE
 
 PLAYER = Path(__file__).parents[1] / "agents" / "agent_plays_file.py"
@@ -43,7 +43,7 @@ def test_bytes_are_forwarded_unchanged(name: str, tmp_path: Path) -> None:
     data = HOSTILE[name]
     say, heard = tmp_path / "say", tmp_path / "heard"
     say.write_bytes(data)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "run", "--store", tmp_path / "s.db", "--", sys.executable, PLAYER, say, heard],
         input=data,
         capture_output=True,

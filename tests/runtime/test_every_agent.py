@@ -55,7 +55,7 @@ class Setup:
 
     def load(self, session_id: str) -> tuple[Json, list[Json]]:
         """Return the answer to a load, and the updates before it."""
-        self.client.passed.clear()
+        self.client.received.clear()
         answer = self.client.call("session/load", {"sessionId": session_id, **OPEN})
         return answer, self.client.updates(session_id)
 
@@ -140,7 +140,7 @@ def test_a_session_survives_its_whole_life_cycle(connect: Connect, name: str) ->
 
     # Resume: no replay. The agent remembers the conversation.
     desk = connect()
-    desk.client.passed.clear()
+    desk.client.received.clear()
     desk.client.call("session/resume", {"sessionId": session_id, **OPEN})
     assert [kind(it) for it in desk.client.updates(session_id)] == []
     assert desk.remembered_prompts(session_id) == "Hello"

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
 
@@ -15,7 +16,7 @@ OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
 def run_import(home: Path, store: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, "import", "--store", store, *words],
         env={**os.environ, "HOME": str(home), "CLAUDE_CONFIG_DIR": ""},
         capture_output=True,
@@ -45,7 +46,7 @@ def test_an_imported_session_is_handed_over_to_the_agent(
     assert listed["_meta"]["rekindle"]["importedFrom"] == "claude"
     assert listed["_meta"]["rekindle"]["restoresNatively"] is False
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert said(updates, "user_message_chunk") == "My name is Ada."

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
@@ -71,7 +72,7 @@ def agent_requests(made: ToolSessionFile) -> list[tuple[str, str | None]]:
 
 
 def rekindle(store: Path, command: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, command, "--store", store, *words],
         capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
@@ -104,7 +105,7 @@ def test_a_v1_client_lists_and_loads_an_imported_session(
     )  # fmt: skip
     assert listed["_meta"]["rekindle"]["importedFrom"] == imported.tool
     assert client.call("session/list", {"cwd": "/elsewhere"})["sessions"] == []
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", imported.opened)
     updates = client.updates(imported.session_id)
     assert (said(updates, "user_message_chunk"), said(updates)) == (PROMPT, ANSWER)
@@ -137,7 +138,7 @@ def test_the_original_agent_restores_the_session_natively(
     client = connect(start, *own_agent(imported, offers))
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert listed["_meta"]["rekindle"]["restoresNatively"] is True
-    client.passed.clear()
+    client.received.clear()
     answer = client.call("session/resume", imported.opened)
     assert answer["_meta"]["rekindle"]["restored"] == "native"
     # A resuming client gets no replay, even if the agent sends one.

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from codex_files import CWD, SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
@@ -13,7 +14,7 @@ INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 
 
 def run_import(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, "import", "codex", "--store", store],
         env={**os.environ, "HOME": str(home), "CODEX_HOME": ""},
         capture_output=True,

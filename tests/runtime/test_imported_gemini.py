@@ -1,10 +1,10 @@
 """Sessions imported from Gemini CLI for a client: listed, loaded and continued."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from gemini_files import CWD, SESSION, GeminiFile, everything
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
 
@@ -14,7 +14,7 @@ OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
 def run_import(home: Path, store: Path) -> str:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "import", "--store", store, "gemini"],
         env={**os.environ, "HOME": str(home), "GEMINI_CLI_HOME": ""},
         capture_output=True,
@@ -43,7 +43,7 @@ def test_a_gemini_session_is_handed_over_to_the_agent(
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "My name is Ada.")
     assert listed["_meta"]["rekindle"]["importedFrom"] == "gemini"
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert said(updates, "user_message_chunk") == "My name is Ada."

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from opencode_files import CWD, SESSION, OpenCode, everything, open_database, said
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said as heard
 
@@ -13,7 +14,7 @@ OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
 
 
 def run_import(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, "import", "opencode", "--store", store],
         env={**os.environ, "XDG_DATA_HOME": str(data), "OPENCODE_DB": ""},
         capture_output=True,
@@ -42,7 +43,7 @@ def test_an_opencode_session_is_handed_over_to_the_agent(
     (listed,) = client.call("session/list", {"cwd": CWD})["sessions"]
     assert (listed["sessionId"], listed["title"]) == (SESSION, "Names")
     assert listed["_meta"]["rekindle"]["importedFrom"] == "opencode"
-    client.passed.clear()
+    client.received.clear()
     client.call("session/load", OPEN)
     updates = client.updates(SESSION)
     assert heard(updates, "user_message_chunk") == "My name is Ada."

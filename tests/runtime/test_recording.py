@@ -29,7 +29,7 @@ def test_a_conversation_is_recorded_as_on_the_wire(start: Start, store_path: Pat
     client.answer(turn)
     assert client.end() == (0, "")
 
-    received = [message for message in client.passed if message.get("method") == "session/update"]
+    received = [message for message in client.received if message.get("method") == "session/update"]
     recorded = entries(store_path, session_id)
     updates = [json.loads(entry.line) for entry in recorded if entry.kind is Kind.UPDATE]
     assert updates == received
@@ -49,7 +49,7 @@ def test_an_echoed_prompt_is_recorded_once(start: Start, store_path: Path) -> No
     client = start(*EXAMPLE_AGENT, "--echo")
     session_id = client.new()
     client.prompt(session_id, "hello there")
-    assert "user_message_chunk" in json.dumps(client.passed)
+    assert "user_message_chunk" in json.dumps(client.received)
     client.end()
     (turn,) = fold(entries(store_path, session_id)).turns
     users = [
@@ -83,7 +83,7 @@ def test_a_replay_is_not_recorded_again(start: Start, store_path: Path, tmp_path
 
     client = start(*agent)
     client.call("session/load", NEW | {"sessionId": session_id})
-    assert "remember this" in json.dumps(client.passed)
+    assert "remember this" in json.dumps(client.received)
     client.prompt(session_id, "and this")
     client.end()
     first, second = fold(entries(store_path, session_id)).turns
@@ -147,7 +147,7 @@ def test_many_processes_can_share_one_store(start: Start, store_path: Path) -> N
         client.answer(turn)
     assert [client.end() for client in clients] == [(0, "")] * 8
     for client, session_id in zip(clients, sessions, strict=True):
-        received = [m for m in client.passed if m.get("method") == "session/update"]
+        received = [m for m in client.received if m.get("method") == "session/update"]
         recorded = [e for e in entries(store_path, session_id) if e.kind is Kind.UPDATE]
         assert len(recorded) > 2000
         updates = [json.loads(entry.line) for entry in recorded]

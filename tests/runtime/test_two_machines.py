@@ -1,9 +1,9 @@
 """A session that moves between machines: started on one, continued on another, and back."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import warm_start
 from stdio_client import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client, kind, said
 
 Start = Callable[..., Client]
@@ -21,7 +21,7 @@ def connect(start: Start, store: Path) -> Client:
 
 
 def rekindle(*arguments: str | Path) -> str:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     return done.stdout

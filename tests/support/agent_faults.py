@@ -1,7 +1,8 @@
-"""Faults of an agent: each changes what the example agent says so that it breaks one rule.
+"""Faults of an agent: each changes messages of the example agent so that it breaks one rule.
 
-A fault gets a message, the request that it answers (if it is an answer) and the connection, and
-yields what the client is to see in its place. The agent lives in this process, as many are needed.
+A fault is called with a message, the request that it answers (if it is a response) and the
+connection. It yields the messages that the client receives instead. The agent runs in the test
+process, because the tests need many of them.
 """
 
 import asyncio
@@ -43,10 +44,10 @@ class InProcess:
         self._take = take
         self._end = end
         self._has_ended = False
-        self._hearing = threading.Thread(target=self._hear, args=(reading,))
-        self._hearing.start()
+        self._reader = threading.Thread(target=self._read, args=(reading,))
+        self._reader.start()
 
-    def _hear(self, reading: int) -> None:
+    def _read(self, reading: int) -> None:
         with open(reading, "rb") as output:
             for line in output:
                 self._loop.call_soon_threadsafe(self._take, line.rstrip(b"\n"))
@@ -68,13 +69,13 @@ class InProcess:
 
 
 class FaultyPeer(Peer):
-    """An agent that is faithful but for one fault."""
+    """An agent that follows every rule except one."""
 
     fault: Fault
     was_killed = False
-    """Whether that is how the last one has ended."""
+    """Whether the last process was killed."""
     roots: tuple[str, ...] = ()
-    """The further folders that were given last."""
+    """The additional directories of the last request."""
 
     @classmethod
     async def start(cls, command: tuple[str, ...], started_at: float) -> Self:
@@ -103,11 +104,11 @@ class FaultyPeer(Peer):
             self._receive(told if isinstance(told, bytes) else json.dumps(told).encode())
 
 
-# -- which line is meant ----------------------------------------------------------------
+# -- the lines that a fault changes ----------------------------------------------------------------
 
 
 def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda _: True) -> Fault:
-    """Change the answers to a method, if its parameters are such."""
+    """Change the responses to a method, if `if_` accepts the parameters of the request."""
 
     def fault(message: Json, asked: TraceLine | None, _: Peer) -> Iterator[object]:
         if asked is not None and asked.method == method and if_(asked.params):
@@ -118,7 +119,7 @@ def answer(method: str, change: Change, *, if_: Callable[[Json], bool] = lambda 
 
 
 def after(method: str, *more: object) -> Fault:
-    """Say more after the answers to a method. `SESSION` in it is the session's id."""
+    """Send more messages after the responses to a method. `SESSION` stands for the session id."""
 
     def fault(message: Json, asked: TraceLine | None, _: Peer) -> Iterator[object]:
         yield message
@@ -130,7 +131,7 @@ def after(method: str, *more: object) -> Fault:
 
 
 def before(method: str, *more: object) -> Fault:
-    """Say more before the answers to a method."""
+    """Send more messages before the responses to a method."""
 
     def fault(message: Json, asked: TraceLine | None, _: Peer) -> Iterator[object]:
         if asked is not None and asked.method == method:
@@ -170,7 +171,7 @@ def kind_of(message: Json) -> str | None:
 
 
 def is_replaying(peer: Peer) -> bool:
-    """Tell whether the last request is to open a session again, and has no answer yet."""
+    """Return whether the last request reopens a session, and has no response yet."""
     asked = [it for it in peer.lines if it.is_sent and it.is_request]
     if not asked or asked[-1].method not in AGAIN:
         return False
@@ -200,7 +201,7 @@ def refused_if(is_it: Callable[[Json, TraceLine | None, Peer], bool]) -> Fault:
     return fault
 
 
-# -- what becomes of it -----------------------------------------------------------------
+# -- the changes -----------------------------------------------------------------
 
 
 def refuse(message: Json) -> None:
@@ -209,7 +210,7 @@ def refuse(message: Json) -> None:
 
 
 def refuse_with(code: int) -> Change:
-    """Refuse with a code of one's own."""
+    """Respond with an error that has this code."""
 
     def change(message: Json) -> None:
         refuse(message)
@@ -228,7 +229,7 @@ def empty(message: Json) -> None:
 
 
 def result(**fields: object) -> Change:
-    """Put something into a result."""
+    """Set fields of a result."""
 
     def change(message: Json) -> None:
         if "result" in message:
@@ -238,7 +239,7 @@ def result(**fields: object) -> Change:
 
 
 def listed(change: Callable[[Json], object]) -> Change:
-    """Change each session of a list."""
+    """Change each session of a response to `session/list`."""
 
     def change_all(message: Json) -> None:
         for entry in message.get("result", {}).get("sessions", []):
@@ -269,7 +270,7 @@ def as_kind(kind: str) -> Change:
 
 
 def is_state(name: str, *, replayed: bool | None = None) -> Fault:
-    """Leave out a state."""
+    """Drop the updates of a state, or of every state if `name` is empty."""
 
     def is_it(message: Json, _: TraceLine | None, peer: Peer) -> bool:
         if kind_of(message) != "state_update" or replayed not in (None, is_replaying(peer)):

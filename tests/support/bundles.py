@@ -45,16 +45,16 @@ def changes_of(draw: st.DrawFn, session_id: str) -> list[Change]:
         parent_id=draw(st.none() | WORDS),
     )
     titles = draw(st.dictionaries(st.sampled_from(TitleSource), WORDS))
-    stretches = draw(st.lists(stretches_of(session_id), max_size=8))
+    batches = draw(st.lists(entry_batches(session_id), max_size=8))
     return [
         opened,
         *(Titled(session_id=session_id, at_us=1, source=s, title=t) for s, t in titles.items()),
-        *stretches,
-        Counted(session_id=session_id, at_us=1, turns=min(1, len(stretches))),
+        *batches,
+        Counted(session_id=session_id, at_us=1, turns=min(1, len(batches))),
     ]
 
 
-def stretches_of(session_id: str) -> st.SearchStrategy[EntryBatch]:
+def entry_batches(session_id: str) -> st.SearchStrategy[EntryBatch]:
     """Generate arbitrary entry batches of one session."""
     return st.builds(
         lambda lines, **rest: EntryBatch(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
+import warm_start
 from stdio_client import PATIENCE, REKINDLE
 
 STYLE = re.compile(r"\x1b\[[0-9]+m")
@@ -23,7 +24,7 @@ def run(
     *arguments: str | bytes | Path, typed: str = "", cwd: Path | None = None, **environment: str
 ) -> Done:
     """Run a command without a terminal."""
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments],
         input=typed,
         capture_output=True,
@@ -43,7 +44,7 @@ class Terminal:
     def __init__(self, *arguments: str | Path, **environment: str) -> None:
         self._fd, theirs = os.openpty()
         self._shown = b""
-        self.process = subprocess.Popen(
+        self.process = warm_start.Popen(
             [*REKINDLE, *arguments],
             stdin=theirs,
             stdout=theirs,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import warm_start
 from rekindle.model import AgentIdentity, Opened
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
@@ -40,7 +41,7 @@ def cli(
     *arguments: str | Path, stdin: str = "", cwd: Path | None = None, **environ: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, *arguments],
         input=stdin,
         capture_output=True,

@@ -5,8 +5,6 @@ import os
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Mapping
@@ -14,17 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import warm_start
 from stdio_client import PATIENCE, REKINDLE
 
 _CLEARED = "\r\x1b[2K"
 _UP_AND_CLEARED = "\x1b[1A\x1b[2K"
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\x1b\][^\x07]*\x07")
-# Takes the terminal on its stdin for its own, so that Ctrl-C is a signal, and becomes the program.
-_IN_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 
 
 class Terminal:
@@ -42,12 +35,12 @@ class Terminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         # Nobody is here to tell where the cursor is.
         around: Mapping[str, str] = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "PAGER": "cat"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _IN_TERMINAL, *REKINDLE, *arguments],
+        self.process = warm_start.Popen(
+            [*REKINDLE, *arguments],
+            terminal=True,
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            start_new_session=True,
             cwd=cwd,
             env={**_without_size(os.environ), **around, **environ},
         )

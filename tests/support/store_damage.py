@@ -1,4 +1,4 @@
-"""Stores that are sound, ways to do harm to them, and what must hold of what was saved of one."""
+"""Build intact stores, damage them, and check the result of their recovery."""
 
 import random
 import shutil
@@ -26,23 +26,23 @@ ALL = Page(limit=1000, with_archived=True, with_unopened=True)
 
 
 class Original(Struct):
-    """A sound store: its files, what is in it, and on which pages that lies."""
+    """An intact store: its files, its entries, and the pages that each entry needs."""
 
     files: Files
     entries: dict[tuple[str, int], Entry]
     ids: dict[int, str]
     pages: dict[tuple[str, int], frozenset[int]]
     trees: list[int]
-    """The pages that are not the rest of a long row."""
+    """The pages of B-trees: all but overflow pages."""
     leaves: list[int]
-    """Those that have entries."""
+    """The leaf pages with entries."""
 
     def __repr__(self) -> str:
         return "a store"
 
 
 class Watched(DatabaseImage):
-    """Pages, and which of them were looked at."""
+    """An image that notes which pages were read."""
 
     seen: frozenset[int] = frozenset()
 
@@ -84,7 +84,7 @@ def described(path: Path) -> Original:
     pages: dict[tuple[str, int], frozenset[int]] = {}
     with Watched(path) as image:
         for number in kinds[1]:
-            # Which of them a single row needs cannot be seen so: all that the page needs.
+            # The pages that a single row needs are not known, so each row gets those of its leaf.
             image.seen = frozenset()
             for where, values in read_page(image, number).rows:
                 assert isinstance(values[1], int)
@@ -113,10 +113,10 @@ def lay_down(files: Files, folder: Path) -> Path:
     return path
 
 
-# -- ways to do harm ------------------------------------------------------------------------
+# -- kinds of damage ------------------------------------------------------------------------
 
 Harm = Callable[[bytearray, int, random.Random], None]
-"""Damages the page that begins there."""
+"""Damages the page at an offset."""
 
 
 def zero(file: bytearray, at: int, _: random.Random) -> None:
@@ -146,7 +146,7 @@ HARMS: tuple[Harm, ...] = (zero, scribble, tear, lose_a_sector, flip)
 
 
 def overwrite(path: Path, name: str) -> None:
-    """Make nonsense of all pages of a table or an index."""
+    """Overwrite all pages of a table or an index."""
     with closing(apsw.Connection(str(path))) as db:
         pages = [row[0] for row in db.execute("select pageno from dbstat where name = ?", (name,))]
     with path.open("r+b") as file:
@@ -156,14 +156,14 @@ def overwrite(path: Path, name: str) -> None:
 
 
 def chance_of(seed: int) -> random.Random:
-    """Return the same chances for the same seed."""
+    """Return a reproducible source of random numbers."""
     return random.Random(seed)  # noqa: S311 - nothing is kept secret by it
 
 
 def check_result(
     path: Path, original: Original, report: RecoveryReport
 ) -> dict[tuple[str, int], Entry]:
-    """See that what was saved can be used, and was counted right; return it."""
+    """Check that the recovered store is intact and correctly counted; return its entries."""
     assert not is_damaged(path)
     with Inspection(path) as examined:
         assert examined.complaints(full=True) == []
@@ -183,7 +183,7 @@ def check_result(
 def named_as_before(
     saved: dict[tuple[str, int], Entry], original: Original
 ) -> dict[tuple[str, int], Entry]:
-    """Return entries with the id of their session, also where that was lost."""
+    """Return entries under their original session ids, also where recovery invented an id."""
 
     def id_of(id_: str) -> str:
         number = id_.removeprefix("salvaged-")

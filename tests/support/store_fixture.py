@@ -1,3 +1,5 @@
+"""A fixture that runs a test with each kind of store."""
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,6 @@
 """The same short session in the files of each tool, which tests can extend."""
 
 import os
-import subprocess
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import claude_files
 import codex_files
 import gemini_files
 import opencode_files
+import warm_start
 from stdio_client import PATIENCE, REKINDLE
 
 CWD = "/home/user/project"
@@ -43,7 +43,7 @@ class ToolSessionFile(ABC):
             "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": "", "OPENCODE_DB": "",
             "XDG_DATA_HOME": "",
         }  # fmt: skip
-        done = subprocess.run(
+        done = warm_start.run(
             [*REKINDLE, "import", "--store", store, *(words or (self.tool,))],
             env={**os.environ, **nowhere, "HOME": str(self.home)},
             capture_output=True,

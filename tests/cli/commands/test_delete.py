@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
+import warm_start
 from rekindle.model import (
     Deleted,
     EntryBatch,
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def cli(command: str, path: Path, *arguments: str | Path) -> tuple[int, str, str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, command, "--store", path, *arguments],
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+import warm_start
 from pty_terminal import Terminal
 from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
@@ -59,7 +60,7 @@ def run(home: Path, *words: str | Path, **variables: str) -> subprocess.Complete
 
 
 def rekindle(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *words],
         env={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables,
         capture_output=True,
@@ -463,7 +464,7 @@ def test_editor_configurations_are_checked(home: Path, tmp_path: Path) -> None:
     assert found["editor"]["remedy"].startswith("rekindle setup zed")
     write(".config/zed/settings.json", "{ broken")
     assert doctor(home)[1]["editor"]["what"] == "Zed is not told of Rekindle"
-    subprocess.run(
+    warm_start.run(
         [*REKINDLE, "setup", "zed", "--write", "--file", home / ".config/zed/new.json", "--", "x"],
         check=True,
         timeout=PATIENCE,

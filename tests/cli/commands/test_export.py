@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from full_session import KEY, SESSION, everything
 from recorded_sessions import answered, asked, opened, text, told
 from rekindle.cli.commands import export as exporting
@@ -32,7 +33,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def cli(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments], input=given, capture_output=True, timeout=PATIENCE, check=False
     )
     assert b"Traceback" not in done.stderr
@@ -169,7 +170,7 @@ def test_an_unknown_session_or_store_is_named(store: Path, tmp_path: Path) -> No
 def test_a_reader_who_leaves_is_no_error(store: Path, form: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "export", "--store", store, SESSION, "--format", form],
         stdout=writing,
         stderr=subprocess.PIPE,
@@ -193,7 +194,7 @@ def test_a_closed_stdout_is_said_to_be(store: Path) -> None:
 
 def test_a_bundle_is_not_for_a_terminal(store: Path) -> None:
     leader, follower = pty.openpty()
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "export", "--store", store, "s2", "--format", "bundle"],
         stdout=follower,
         stderr=subprocess.PIPE,
@@ -303,7 +304,7 @@ def test_hostile_ids_and_titles_are_shown_and_not_obeyed(tmp_path: Path) -> None
 
 def test_an_interrupted_import_ends_quietly_and_leaves_nothing(tmp_path: Path) -> None:
     there = tmp_path / "there.db"
-    process = subprocess.Popen(
+    process = warm_start.Popen(
         [*REKINDLE, "import", "--store", there, "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

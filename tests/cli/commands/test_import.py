@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import warm_start
 from claude_files import CWD, SESSION, ClaudeFile, everything
 from other_user import as_stranger
 from pty_terminal import Terminal
@@ -47,7 +48,7 @@ def environ(home: Path) -> dict[str, str]:
 
 
 def cli(home: Path, *words: str | Path) -> tuple[int, str, str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "import", *words],
         env=environ(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
@@ -236,7 +237,7 @@ class Watcher:
     """A process that watches; every wait for a line of it is bounded."""
 
     def __init__(self, home: Path, source: str = "claude") -> None:
-        self.process = subprocess.Popen(
+        self.process = warm_start.Popen(
             [*REKINDLE, "import", source, "--watch"],
             env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+import warm_start
 from command_runs import STYLE, run, show, terminal
 from rekindle.model import (
     AgentIdentity,
@@ -181,7 +182,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         store.write(
             [Opened(session_id=f"s{n}", at_us=n, cwd="/p" + "x" * 500) for n in range(1000)]
         )
-    with subprocess.Popen(
+    with warm_start.Popen(
         [*REKINDLE, "list", "--store", path, "--limit", "1000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -198,7 +199,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 def test_help_that_nobody_reads_is_no_error(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments],
         stdout=writing,
         stderr=subprocess.PIPE,
@@ -213,7 +214,7 @@ def test_help_that_nobody_reads_is_no_error(arguments: list[str]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 def test_a_full_disk_behind_stdout_is_told_in_one_line(path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
+        done = warm_start.run(
             [*REKINDLE, "list", "--store", path],
             stdout=full,
             stderr=subprocess.PIPE,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.model import (
     AgentIdentity,
     Counted,
@@ -25,7 +26,7 @@ NOW = 1_700_000_000_000_000
 
 
 def cli(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm_start.run(
         [*REKINDLE, *arguments],
         capture_output=True,
         text=True,
@@ -255,7 +256,7 @@ def test_the_version_is_told() -> None:
 def test_a_reader_who_leaves_is_no_error(store: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, "ses_one"],
         stdout=writing,
         stderr=subprocess.PIPE,

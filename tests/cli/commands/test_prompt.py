@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
 from pty_terminal import Terminal
 from rekindle.model import Deleted, LeaseHolder
@@ -226,7 +227,7 @@ def _slow(
     store: Path, session: str, words: str = "slow", until: str = "until you cancel."
 ) -> "subprocess.Popen[bytes]":
     """Begin a turn, and return when that was said."""
-    process = subprocess.Popen(
+    process = warm_start.Popen(
         [*REKINDLE, "prompt", "--store", store, session, words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

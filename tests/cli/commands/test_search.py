@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import warm_start
 from rekindle.model import (
     AgentIdentity,
     Deleted,
@@ -32,7 +32,7 @@ TOKEN = "ghp_" + "aB3dE5gH7jK9" * 3
 
 
 def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments],
         capture_output=True,
         text=True,
@@ -178,7 +178,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
     environment.pop("NO_COLOR", None)
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, *arguments], stdout=theirs, timeout=PATIENCE, check=True, env=environment
     )
     assert done.returncode == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from pty_terminal import Terminal
 from rekindle.cli.main import main
 from rekindle.cli.progress import Bar
@@ -88,7 +89,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def show(store: Path, *options: str) -> list[str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, *options],
         capture_output=True,
         text=True,
@@ -202,7 +203,7 @@ def test_one_turn_can_be_chosen(store: Path) -> None:
 
 @pytest.mark.parametrize("number", ["0", "3", "-3"])
 def test_a_turn_that_is_not_there_is_an_error(store: Path, number: str) -> None:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, S, "--turn", number],
         capture_output=True,
         text=True,
@@ -216,7 +217,7 @@ def test_a_turn_that_is_not_there_is_an_error(store: Path, number: str) -> None:
 
 def test_a_session_can_be_chosen_by_its_title_or_as_the_last(store: Path) -> None:
     assert show(store, "--title", "TITLE")[1] == "ses_1 · Agent · /p"
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "show", "--store", store, "--last"],
         capture_output=True,
         text=True,
@@ -358,7 +359,7 @@ def test_leaving_the_pager_early_is_no_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def following(store: Path) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
+    process = warm_start.Popen(
         [*REKINDLE, "show", "--store", store, S, "--last", "--follow"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

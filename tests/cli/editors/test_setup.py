@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.cli.editors.agents import agent_behind_rekindle, rekindle_command
 from rekindle.cli.editors.jsonc import parse
 from rekindle.cli.editors.marked_block import put_block
@@ -45,7 +46,7 @@ def home(tmp_path: Path) -> Path:
 
 def setup(home: Path, *words: str | Path, **variables: str) -> tuple[int, str, str]:
     usual = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "setup", *words],
         env=usual | variables,
         capture_output=True,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_start
 from rekindle.cli.main import COMMANDS, HIDDEN
 from rekindle.model import AgentIdentity, Deleted, Opened, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
@@ -66,7 +67,7 @@ def complete(environ: dict[str, str], *words: str) -> tuple[str, list[str]]:
 
 
 def answer(environ: dict[str, str], *words: str) -> list[str]:
-    done = subprocess.run(
+    done = warm_start.run(
         [*REKINDLE, "complete", *words],
         env=environ,
         capture_output=True,
@@ -91,7 +92,7 @@ def test_commands_are_offered_and_the_hidden_are_not(environ: dict[str, str]) ->
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_every_command_is_offered(environ: dict[str, str], command: str) -> None:
     kind, offered = complete(environ, command, "--")
-    shown = subprocess.run(
+    shown = warm_start.run(
         [*REKINDLE, command, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE
     ).stdout
     forms = re.findall(r"^  (-.*?)(?:  |$)", shown, re.MULTILINE)
@@ -170,7 +171,7 @@ def test_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
 def test_of_titles_is_offered_what_can_be_typed(environ: dict[str, str]) -> None:
     _, offered = complete(environ, "resume", "--title", "")
     assert offered == ["Not to be typed", "With a colon", TYPED, "Fix the parser"]
-    found = subprocess.run(
+    found = warm_start.run(
         [*REKINDLE, "show", "--json", "--title", TYPED],
         env=environ,
         capture_output=True,

@@ -22,6 +22,7 @@ from rekindle.model import TitleSource
 from rekindle.transcript.handover import handover_text
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
+from test_selection import some_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -136,7 +137,7 @@ def test_truncated_file_keeps_its_settled_entries(tmp_path: Path) -> None:
     file.turn(2)
     data = file.data()
     path = tmp_path / f"{SESSION}.jsonl"
-    for length in range(len(data)):
+    for length in some_of(range(len(data))):
         path.write_bytes(data[:length])
         cut = entries_of(main) if (main := first(path)) else []
         path.write_bytes(data[: data.rfind(b"\n", 0, length) + 1])

@@ -37,6 +37,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
 from rekindle.transfer.merge import MergeOutcome
+from test_selection import some
 from tool_imports import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -166,7 +167,7 @@ def test_truncated_older_file_keeps_its_start(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 def test_changed_bytes_do_not_affect_earlier_entries(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

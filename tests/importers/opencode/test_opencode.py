@@ -28,6 +28,7 @@ from rekindle.importers.line_reader import MAX_LINE_BYTES
 from rekindle.importers.opencode.session import IMPORTER
 from rekindle.model import Entry
 from rekindle.transcript.model import ToolCallItem
+from test_selection import some
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -297,7 +298,7 @@ def test_too_large_part_does_not_affect_others(tmp_path: Path) -> None:
         assert notes.skipped == {"a part of a message is torn, or too large": 1}
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.data())
 def test_damaged_part_does_not_affect_others(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -333,7 +334,7 @@ def test_damaged_part_does_not_affect_others(
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(st.data())
 def test_changed_bytes_in_a_database_are_not_fatal(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

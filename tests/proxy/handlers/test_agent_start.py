@@ -1,6 +1,6 @@
 import pytest
-from engine_pair import EnginePair
 
+from engine_pair import EnginePair
 from rekindle.proxy.handlers.agent_start import pause_after
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from engine_pair import EnginePair
 
 
@@ -42,7 +43,7 @@ def test_a_client_that_wants_it_receives_its_position_after_a_turn() -> None:
     pair.do_speaks("2 2")
     meta = {"rekindle": {"seq": True}}
     hello = {"protocolVersion": 2, "info": {"name": "c", "version": "1"}}
-    _, result = pair.greet("Fake")
+    _, result = pair.initialize("Fake")
     pair.exchange("initialize", {**hello, "capabilities": {"_meta": meta}}, result)
     pair.do_open("s1")
     sent = pair.request(1, "session/prompt", sessionId="s1", prompt=[])

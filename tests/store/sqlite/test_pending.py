@@ -38,6 +38,7 @@ from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.files import pending_files
 from rekindle.store.sqlite.pending import MAGIC, PendingFile, apply_abandoned, pending_infos
 from rekindle.store.sqlite.store import SqliteStore
+from test_selection import some
 
 NOW = 1_700_000_000_000_000
 WORDS = st.text(st.characters(codec="utf-8"))
@@ -469,8 +470,10 @@ class KilledProcesses(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-KilledProcesses.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
-TestAnyKills = KilledProcesses.TestCase
+KilledProcesses.TestCase.settings = settings(
+    max_examples=some(40), stateful_step_count=20, deadline=None
+)
+TestKilledProcesses = KilledProcesses.TestCase
 
 
 def test_the_oldest_pending_file_is_applied_first(path: Path) -> None:

@@ -55,7 +55,7 @@ def write_all(path: Path, writes: list[Write], moment: int) -> tuple[Failure, in
                     store.write(changes, sync=sync)
                 written += count
                 promised = written if sync else promised
-        moments = disk.told
+        moments = disk.operations
     return failure, moments
 
 
@@ -103,6 +103,6 @@ def test_the_simulated_disk_loses_unsynced_writes(tmp_path: Path) -> None:
         db.execute("pragma synchronous = off; create table t (x); insert into t values (1)")
         db.close()
         files = disk.snapshot()
-    kept = {files["x.db"].after_a_failure(random.Random(seed)) for seed in range(20)}  # noqa: S311
+    kept = {files["x.db"].after_power_failure(random.Random(seed)) for seed in range(20)}  # noqa: S311
     assert b"" in kept
     assert (tmp_path / "x.db").read_bytes() in kept

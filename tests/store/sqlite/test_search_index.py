@@ -170,7 +170,7 @@ def test_a_fork_is_indexed(store: SqliteStore, path: Path) -> None:
     assert found(path, "word") == [("a", 1), ("f", 1)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60)), max_size=60), st.randoms())
 def test_purged_text_leaves_no_trace_in_the_index(
     said: list[tuple[str, int]], dice: Random

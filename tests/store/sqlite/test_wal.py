@@ -16,6 +16,7 @@ from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE, hides_commits
 from rekindle.transcript.titles import title_from_prompt
 from store_damage import ALL, Original, chance_of, check_result, chunks, described, fill, lay_down
+from test_selection import some
 
 HEADER = 32
 FRAME = 24 + PAGE
@@ -54,7 +55,7 @@ def flipped(log: bytes, at: int, bit: int = 0) -> bytes:
     return bytes(changed)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 @given(st.integers(0, 2**32))
 def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
     store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -76,7 +77,7 @@ def test_a_flipped_bit_in_the_wal_is_detected_before_writing(
     assert report.sessions_saved == 20
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=some(40))
 @given(st.integers(0, 2**32))
 def test_a_torn_last_commit_is_not_damage(
     store_in_wal: Original, tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -291,7 +291,7 @@ def test_source_code_stays_readable() -> None:
 )  # fmt: skip
 def test_masking_takes_linear_time(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    begin = time.perf_counter()
+    begin = time.process_time()
     mask(text)
     # Quadratic time would be minutes.
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5

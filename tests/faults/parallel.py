@@ -1,4 +1,4 @@
-"""Several episodes at once: a few workers, each with a nursery of its own, until time is over."""
+"""Run several episodes at once, in workers with a fork server each, until the time is over."""
 
 import multiprocessing
 import os
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from . import episodes
 from .episodes import Outcome
-from .nursery import Nursery
+from .fork_server import ForkServer
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
 
 _AT_ONCE = 3
-"""How many episodes a core can have at once: much of their time they wait."""
+"""The number of episodes for each core. They wait for most of their time."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be run."""
+    """The episodes to run."""
 
     seed: int
     seconds: float
@@ -31,9 +31,9 @@ class Order:
 
 
 def run(order: Order) -> Iterator[Outcome]:
-    """Yield what comes of the episodes of a seed, as they end."""
+    """Yield the outcomes of the episodes of a seed, as they end."""
     count = _AT_ONCE * (os.cpu_count() or 1)
-    # Spawned, because what is forked shares descriptors.
+    # Spawned, because forked workers would share descriptors.
     context = multiprocessing.get_context("spawn")
     begun = context.Value("i", 0)
     ends: list[Connection] = []
@@ -58,17 +58,17 @@ def run(order: Order) -> Iterator[Outcome]:
 
 
 def _work(order: Order, begun: "Synchronized[int]", outcomes: Connection) -> None:
-    nursery = Nursery()
+    fork_server = ForkServer()
     deadline = time.monotonic() + order.seconds
-    # However short the time, there is one of each kind: what was not run has not passed.
+    # Run at least one episode of each kind, however short the time.
     always = len(episodes.KINDS) if order.kind is None else 0
     while (number := _next(begun)) < always or time.monotonic() < deadline:
-        outcomes.send(episodes.run(order.seed, number, order.root, nursery, order.kind))
-    nursery.close()
+        outcomes.send(episodes.run(order.seed, number, order.root, fork_server, order.kind))
+    fork_server.close()
 
 
 def _next(begun: "Synchronized[int]") -> int:
-    """Return the number of the next episode, whoever runs it: one that takes long holds up none."""
+    """Return the number of the next episode. All workers share the counter."""
     with begun.get_lock():
         begun.value += 1
         return begun.value - 1

@@ -1,8 +1,8 @@
-"""A process that starts Rekindle and clients quickly: it has loaded them once, and forks.
+"""A server that starts Rekindle and clients quickly: it has imported them, and forks.
 
-What comes of that are processes like any other, with pipes, descriptors and a death of their own.
-Some are started `cold` all the same, as an editor does it, because loading is a moment, too, in
-which one can be killed. Orders come over a socket, with the descriptors for standard streams.
+The children are ordinary processes. Some are started `cold`, as an editor does it, because a kill
+can also come during the imports. Orders arrive over a socket, with the descriptors of the standard
+streams.
 """
 
 import ctypes
@@ -21,23 +21,23 @@ from typing import Any
 from .client import pump
 
 HERE = Path(__file__).parent
-_LARGEST_ORDER = 65536
-_MOST_DESCRIPTORS = 4
+_MAX_ORDER = 65536
+_MAX_DESCRIPTORS = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _CAPABILITY_VERSION = 0x20080522
 _CAP_DAC = 0b110
-"""To write and to read what their modes forbid."""
+"""The capabilities to ignore the modes of files."""
 
 Order = dict[str, Any]
 
 
-class Nursery:
-    """The harness's end: it gives orders."""
+class ForkServer:
+    """The connection of the harness to the server."""
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # It is found by the name of its folder, wherever the harness was started.
-        command = [sys.executable, "-m", f"{__package__}.nursery", str(theirs.fileno())]
+        # The package is found by its folder, whatever the current directory is.
+        command = [sys.executable, "-m", f"{__package__}.fork_server", str(theirs.fileno())]
         paths = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=os.environ | {"PYTHONPATH": paths}
@@ -47,7 +47,7 @@ class Nursery:
     def start(self, way: str, fds: tuple[int, int, int], order: Order) -> int:
         """Start a process with these standard streams; return its id."""
         socket.send_fds(self._control, [json.dumps(order | {"way": way}).encode()], list(fds))
-        return int(self._control.recv(_LARGEST_ORDER))
+        return int(self._control.recv(_MAX_ORDER))
 
     def close(self) -> None:
         self._control.close()
@@ -55,9 +55,9 @@ class Nursery:
 
 
 def serve(control: socket.socket) -> Callable[[], object]:
-    """Start what is ordered; in a process that was forked, return what it is to do."""
+    """Start processes as ordered. In a forked child, return the function that it runs."""
     while True:
-        data, fds, _, _ = socket.recv_fds(control, _LARGEST_ORDER, _MOST_DESCRIPTORS)
+        data, fds, _, _ = socket.recv_fds(control, _MAX_ORDER, _MAX_DESCRIPTORS)
         if not data:
             return lambda: None
         order: Order = json.loads(data)
@@ -67,7 +67,7 @@ def serve(control: socket.socket) -> Callable[[], object]:
             pid = os.fork()
             if pid == 0:
                 control.close()
-                return _become(order, fds)
+                return _run_ordered(order, fds)
         for fd in fds:
             os.close(fd)
         control.send(str(pid).encode())
@@ -83,14 +83,14 @@ def _start_cold(order: Order, fds: list[int]) -> int:
     )
 
 
-def _become(order: Order, fds: list[int]) -> Callable[[], object]:
-    """Make this process the one that was ordered."""
+def _run_ordered(order: Order, fds: list[int]) -> Callable[[], object]:
+    """Set up the child, and return the function that it runs."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setpgid(0, 0)
     for place, fd in enumerate(fds):
         os.dup2(fd, place)
         os.close(fd)
-    # Those that Python has made are of other files.
+    # Python's own stream objects belong to the files of the server.
     sys.stdin, sys.stdout, sys.stderr = (
         open(place, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as we live
         for place, mode in enumerate("rww")
@@ -99,16 +99,16 @@ def _become(order: Order, fds: list[int]) -> Callable[[], object]:
     if order["way"] == "client":
         return lambda: pump(Path(order["journal"]))
     if "clock" in order:
-        _let_the_clock_jump(order["clock"])
+        _install_clock_jump(order["clock"])
     if "obeys_modes" in order:
-        obey_modes()
-    from rekindle.cli.main import main  # noqa: PLC0415 - this is the process that it is for
+        drop_file_capabilities()
+    from rekindle.cli.main import main  # noqa: PLC0415 - only in the child
 
     return lambda: main(order["arguments"])
 
 
-def _let_the_clock_jump(seconds: float) -> None:
-    """Have SIGUSR1 set this process's clock."""
+def _install_clock_jump(seconds: float) -> None:
+    """Let SIGUSR1 set the clock of this process."""
     real, shift_ns = time.time_ns, [0]
 
     def jump(*_: object) -> None:
@@ -118,10 +118,10 @@ def _let_the_clock_jump(seconds: float) -> None:
     signal.signal(signal.SIGUSR1, jump)
 
 
-def obey_modes() -> None:
-    """Be a process that may do what the modes of files say, and no more, also as root."""
+def drop_file_capabilities() -> None:
+    """Obey the modes of files, also as root."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    # Which are effective, permitted and inheritable, 32 of them; and the same for more.
+    # The effective, permitted and inheritable sets: the low 32 bits, then the high ones.
     sets = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)
     libc.capget(header, sets)
@@ -131,16 +131,16 @@ def obey_modes() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _load() -> None:
-    """Load what `rekindle run` does, so that those who are forked have it."""
+def _import_rekindle() -> None:
+    """Import the modules of `rekindle run`, so that forked children have them."""
     for name in ("cli.commands.run", "runtime.driver", "runtime.recorder", "store.sqlite.store"):
         importlib.import_module(f"rekindle.{name}")
 
 
 if __name__ == "__main__":
-    _load()
-    # Nobody waits for those that are started, nor for what they leave behind. A machine's first
-    # process would see to their remains, but in containers it often does not; so we do.
+    _import_rekindle()
+    # Children and their orphans are reaped automatically. In containers, the first process often
+    # does not reap orphans, so this process adopts them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     do = serve(socket.socket(fileno=int(sys.argv[1])))

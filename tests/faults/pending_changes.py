@@ -1,7 +1,7 @@
-"""SIGKILL of a Rekindle whose store does not work, and of whoever takes in what it has left.
+"""Kill a Rekindle whose store fails, and the processes that later record its pending changes.
 
-What it could not record waits in a file beside the store. Every update that a client received is
-in the record as soon as the store works again, once, and behind what was there before.
+Pending changes are kept in a file beside the store. When the store works again, every update that a
+client received is recorded once, after the older entries.
 """
 
 import signal
@@ -16,41 +16,41 @@ from rekindle.store.sqlite.filelock import FileLock
 from rekindle.store.sqlite.files import lock_path, pending_files
 from rekindle.store.sqlite.store import SqliteStore
 
-from .checks import check_no_faults_of_ours
+from .checks import check_no_internal_errors
 from .editor import Editor
-from .processes import PATIENCE, until
+from .processes import TIMEOUT, until
 from .violation import Violation
 from .world import World
 
 _PAGE = 4096
-_ABOUT_ITS_START = 0.15
+_START_SECONDS = 0.15
 _INDEXES = ("session_by_time", "session_by_cwd", "sqlite_autoindex_session_1")
 
 
-def kill_while_it_waits(world: World) -> None:
-    """Have a store fail under editors that are killed, and perhaps also whoever comes next."""
+def kill_while_pending(world: World) -> None:
+    """Kill editors while the store fails, and sometimes the processes that come next."""
     editor = world.editor()
     session_id = world.new_session(editor)
-    _talk(world, editor, session_id)
+    _run_turn(world, editor, session_id)
     how = world.chance.choice(sorted(FAILURES))
     with FAILURES[how](world.store):
-        _talk(world, editor, session_id)
+        _run_turn(world, editor, session_id)
         others = [world.editor() for _ in range(world.chance.randrange(2))]
         for other in others:
-            _talk(world, other, world.new_session(other))
+            _run_turn(world, other, world.new_session(other))
         world.expect("what waits is in a file", bool(pending_files(world.store)), how)
         for one in (editor, *others):
             _strike(world, one, how)
     while world.chance.random() < 0.5:
-        _kill_who_takes_it_in(world)
-    heir = _heir(world)
-    world.load(heir, session_id)
-    _talk(world, heir, session_id)
-    world.leave(heir)
+        _kill_during_recording(world)
+    next_editor = _next_editor(world)
+    world.load(next_editor, session_id)
+    _run_turn(world, next_editor, session_id)
+    world.leave(next_editor)
     world.check(*world.ledger)
 
 
-def _talk(world: World, editor: Editor, session_id: str) -> None:
+def _run_turn(world: World, editor: Editor, session_id: str) -> None:
     for _ in range(world.chance.randrange(1, 3)):
         count, at_once = world.chance.choice((3, 100)), world.chance.choice((1, 16))
         answer = editor.answer(editor.prompt(session_id, f"stream {count} {at_once}"))
@@ -58,66 +58,66 @@ def _talk(world: World, editor: Editor, session_id: str) -> None:
 
 
 def _strike(world: World, editor: Editor, how: str) -> None:
-    """Kill an editor's Rekindle, between two turns or in one; nobody can read the store now."""
+    """Kill the Rekindle of an editor, between two turns or in one. The store still fails."""
     session_id = world.chance.choice(sorted(editor.opened))
     if world.chance.random() < 0.5:
         enough = world.ledger[session_id].received + world.chance.randrange(300)
         editor.prompt(session_id, "stream 300 1")
         until(lambda: editor.has_received(session_id, enough))
     world.count(f"kill Rekindle, while {how}")
-    editor.rekindle.strike(signal.SIGKILL)
-    editor.wait_for_the_end()
+    editor.rekindle.send_signal(signal.SIGKILL)
+    editor.wait_for_exit()
     world.editors.remove(editor)
-    check_no_faults_of_ours(editor.stderr.read_text(errors="replace"))
+    check_no_internal_errors(editor.stderr.read_text(errors="replace"))
 
 
-def _kill_who_takes_it_in(world: World) -> None:
+def _kill_during_recording(world: World) -> None:
     editor = world.start_editor()
     editor.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-    time.sleep(world.chance.random() * _ABOUT_ITS_START)  # the moment is what is drawn
+    time.sleep(world.chance.random() * _START_SECONDS)  # the moment is random
     world.count("kill Rekindle, while it takes in what another has left")
-    editor.rekindle.strike(signal.SIGKILL)
-    editor.wait_for_the_end()
+    editor.rekindle.send_signal(signal.SIGKILL)
+    editor.wait_for_exit()
     world.editors.remove(editor)
 
 
-def _heir(world: World) -> Editor:
-    """Return an editor whose Rekindle has taken in all that waits."""
+def _next_editor(world: World) -> Editor:
+    """Return an editor whose Rekindle has recorded all pending changes."""
     editor = world.editor()
 
-    def has_taken_it_in() -> bool:
-        # What takes long to be saved is not waited for: the client is told, and may ask again.
+    def is_recorded() -> bool:
+        # Rekindle does not wait for a long recovery: the client gets an error and tries again.
         answer = editor.answer(editor.request("session/list", {}))
         return "result" in answer and not pending_files(world.store)
 
-    if not until(has_taken_it_in, PATIENCE):
+    if not until(is_recorded, TIMEOUT):
         raise Violation("what waits is not taken in", str(pending_files(world.store)))
     return editor
 
 
-# -- stores that do not work ------------------------------------------------------------
+# -- failing stores ------------------------------------------------------------
 
 
 @contextmanager
 def _locked(store: Path) -> Iterator[None]:
     with closing(apsw.Connection(str(store))) as db:
-        db.set_busy_timeout(int(PATIENCE * 1000))
+        db.set_busy_timeout(int(TIMEOUT * 1000))
         db.execute("begin exclusive")
         yield
 
 
 @contextmanager
-def _being_saved(store: Path) -> Iterator[None]:
-    """Damage a store so that all of it can be saved, and keep whoever would do so from it."""
+def _in_recovery(store: Path) -> Iterator[None]:
+    """Damage only the indexes of a store, and hold the lock that recovery needs."""
     with SqliteStore(store) as ours:
-        # The damage would else be hidden by the log.
+        # Empty the WAL; otherwise it would hide the damage.
         ours.purge()
     with closing(apsw.Connection(str(store))) as db:
         sql = "select pageno from dbstat where name = ?"
         pages = [row[0] for name in _INDEXES for row in db.execute(sql, (name,))]
     lock = FileLock(lock_path(store))
     try:
-        if not lock.acquire(PATIENCE):
+        if not lock.acquire(TIMEOUT):
             raise Violation("a lock is stuck", str(store))
         with store.open("r+b") as file:
             for number in pages:
@@ -130,5 +130,5 @@ def _being_saved(store: Path) -> Iterator[None]:
 
 FAILURES: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
     "its store is locked": _locked,
-    "its store is saved": _being_saved,
+    "its store is saved": _in_recovery,
 }
