@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from interop.agents import ACPX, AGENTS, NODE, AgentSpec, agent_named
-from interop.installing import NotInstalled, install
-from interop.isolation import NotIsolated, wrapped
+from interop.install import NotInstalled, install
 from interop.outcome import Result
-from interop.report import compose, in_readme, short
+from interop.report import compose, summary_table, update_readme
+from interop.sandbox import NotIsolated, isolated_command
 
 _ROOT = Path(__file__).parents[1]
 _say = partial(print, flush=True)
@@ -35,13 +35,15 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     results = [_result(spec) for spec in AGENTS if spec.name in wanted]
-    _say(f"\n{short(results)}\n")
+    _say(f"\n{summary_table(results)}\n")
     if len(results) == len(AGENTS):
         document, readme = _ROOT / "docs" / "interop.md", _ROOT / "README.md"
         document.write_text(compose(results), encoding="utf-8")
-        readme.write_text(in_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
+        readme.write_text(
+            update_readme(readme.read_text(encoding="utf-8"), results), encoding="utf-8"
+        )
         _say(f"written: {document}, and the table in {readme}")
-    failed = [it.agent for it in results if not it.is_as_expected]
+    failed = [result.agent for result in results if not result.is_as_expected]
     if failed:
         _say(f"not as expected: {', '.join(failed)}")
     return 1 if failed else 0
@@ -75,7 +77,9 @@ def _install_successor(spec: AgentSpec) -> None:
 def _run(spec: AgentSpec) -> Result | None:
     with tempfile.TemporaryDirectory(prefix="interop-") as folder:
         path = Path(folder) / "result.json"
-        command, environ = wrapped([sys.executable, "-m", "interop.running", spec.name, str(path)])
+        command, environ = isolated_command(
+            [sys.executable, "-m", "interop.runner", spec.name, str(path)]
+        )
         with subprocess.Popen(command, env=environ) as running:
             try:
                 running.wait()

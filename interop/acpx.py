@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from interop.agents import ACPX, AgentSpec
-from interop.installing import search_path
-from interop.killing import kill_descendants, reap
-from interop.model import mind
+from interop.install import search_path
+from interop.model import behaviour
 from interop.outcome import ACPX_STEPS, Outcome
-from interop.place import Place
+from interop.sandbox import kill_descendants, reap
+from interop.workspace import Workspace
 
 Say = Callable[[str], None]
 
@@ -31,7 +31,7 @@ class _Wrong(Exception):
 class Acpx:
     """One session of acpx's. `outcomes` grows as it goes."""
 
-    def __init__(self, spec: AgentSpec, place: Place, say: Say, log: Say) -> None:
+    def __init__(self, spec: AgentSpec, place: Workspace, say: Say, log: Say) -> None:
         self.outcomes: dict[str, Outcome] = {}
         self._say = say
         self._log = log
@@ -40,7 +40,7 @@ class Acpx:
         self._rekindle = (sys.executable, "-P", "-m", "rekindle")
         self._agent = shlex.join([*self._rekindle, "run", "--", *place.command])
         self._note = place.project / "note.txt"
-        self._note.write_text(mind.note(_WORD), encoding="utf-8")
+        self._note.write_text(behaviour.note(_WORD), encoding="utf-8")
 
     def run(self) -> None:
         """Go through all of it, up to what fails."""
@@ -63,9 +63,9 @@ class Acpx:
     def _new(self) -> None:
         self._acpx("sessions", "new")
 
-    def _prompt(self, name: str, *, reading: Path | None = None) -> mind.Report:
-        said = self._acpx("prompt", mind.task(name, str(reading) if reading else None))
-        report = mind.read_report(said)
+    def _prompt(self, name: str, *, reading: Path | None = None) -> behaviour.Report:
+        said = self._acpx("prompt", behaviour.task(name, str(reading) if reading else None))
+        report = behaviour.read_report(said)
         if report is None:
             raise _Wrong(f"it shows no report of the model, but {said[-200:]!r}")
         if report.word != _WORD:

@@ -41,7 +41,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     """The agent that goes on with what was imported."""
 
 
-def filled_in(words: str, values: Mapping[str, str]) -> str:
+def substitute(words: str, values: Mapping[str, str]) -> str:
     """Return a text with its `$NAMES` replaced."""
     return Template(words).safe_substitute(values)
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from interop.comparing import Difference
+from interop.comparison import Difference
 
 Form = Literal["bare", "v1", "v2"]
 
@@ -45,7 +45,7 @@ IMPORT_STEPS = {
 """In an order in which the tool's own files do not change before the last two."""
 
 
-class Wrong(Exception):
+class StepFailed(Exception):
     """What a step brought about is not what it should."""
 
 
@@ -56,7 +56,7 @@ class Outcome(Struct, frozen=True):
     remark: str = ""
 
 
-class Explained(Struct, frozen=True):
+class ExplainedDifference(Struct, frozen=True):
     """A difference between what was seen live and what was imported, and why there is one."""
 
     difference: Difference
@@ -75,7 +75,7 @@ class Result(Struct, frozen=True, kw_only=True):
     acpx: dict[str, Outcome] = {}
     imports: dict[str, Outcome] = {}
     """If the sessions of that tool can be imported."""
-    differences: tuple[Explained, ...] = ()
+    differences: tuple[ExplainedDifference, ...] = ()
 
     @property
     def is_as_expected(self) -> bool:
@@ -87,6 +87,6 @@ class Result(Struct, frozen=True, kw_only=True):
         return not self.not_run and bool(outcomes) and set(outcomes) == {"ok"}
 
 
-def reason(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return what an error says, in a line."""
     return " ".join((str(error) or type(error).__name__).split())[:300]

@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from interop.killing import kill_descendants
-from interop.model import mind
-from interop.outcome import STEPS, Outcome, Wrong, reason
+from interop.model import behaviour
+from interop.outcome import STEPS, Outcome, StepFailed, error_text
+from interop.sandbox import kill_descendants
 from rekindle.client import Agent, Message, NotOffered, RekindleError, Role, Said, Session, ToolCall
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Scenario:
         self._pause = pause
         self._is_behind_rekindle = is_behind_rekindle
         self._note = project / "note.txt"
-        self._note.write_text(mind.note(_WORD), encoding="utf-8")
+        self._note.write_text(behaviour.note(_WORD), encoding="utf-8")
         self._was_cut_off = False
         self._tasks: list[str] = []
         """Those that were given in the session and answered, in order."""
@@ -71,7 +71,7 @@ class Scenario:
                 await live(agent)
                 kill_descendants()
         except RekindleError as error:
-            self._note_down(first, Outcome("failed", f"did not start: {reason(error)}"))
+            self._note_down(first, Outcome("failed", f"did not start: {error_text(error)}"))
 
     # -- the three lives of the agent ---------------------------------------------------
 
@@ -81,10 +81,10 @@ class Scenario:
             session_ids.append(session.id)
             report = await self._give(session, "alpha", self._note)
             if report.word != _WORD:
-                raise Wrong("the model was not shown what the tool brought")
+                raise StepFailed("the model was not shown what the tool brought")
             calls = [item for item in session.history if isinstance(item, ToolCall)]
             if [call.status for call in calls] != ["completed"]:
-                raise Wrong(f"the client was told of these tool calls: {calls}")
+                raise StepFailed(f"the client was told of these tool calls: {calls}")
             await self._give(session, "bravo")
             return ""
 
@@ -93,7 +93,7 @@ class Scenario:
     async def _load(self, agent: Agent, session_id: str) -> None:
         async def listed() -> str:
             if not await self._is_listed(agent, session_id):
-                raise Wrong("the session is not in the list")
+                raise StepFailed("the session is not in the list")
             return ""
 
         async def load() -> None:
@@ -114,12 +114,12 @@ class Scenario:
             session = await agent.resume(session_id, self._project)
             opened.append(session)
             if session.history:
-                raise Wrong(f"{len(session.history)} things were told")
+                raise StepFailed(f"{len(session.history)} things were told")
 
         async def fork() -> None:
             forked.append(await agent.fork(session_id, self._project))
             if forked[0].id == session_id:
-                raise Wrong("it has the same id")
+                raise StepFailed("it has the same id")
 
         opened: list[Session] = []
         forked: list[Session] = []
@@ -147,7 +147,7 @@ class Scenario:
 
     async def _cut_off(self, session: Session) -> None:
         """Leave a turn in the middle of its answer: all is killed after that."""
-        turn = session.prompt(mind.slow_task(_CUT_OFF))
+        turn = session.prompt(behaviour.slow_task(_CUT_OFF))
         with suppress(TimeoutError, RekindleError):
             async with asyncio.timeout(_PATIENCE):
                 async for event in turn:
@@ -157,11 +157,11 @@ class Scenario:
 
     async def _check_cut_off(self, session: Session) -> str:
         if not self._was_cut_off:
-            raise Wrong("no turn was cut off")
+            raise StepFailed("no turn was cut off")
         before = len(self._tasks)
         report = await self._give(session, "india")
         if _CUT_OFF not in report.tasks:
-            raise Wrong("the model never heard of it")
+            raise StepFailed("the model never heard of it")
         # What was told stands within another message, and is no earlier one.
         return "native" if report.earlier > before else "told"
 
@@ -174,31 +174,33 @@ class Scenario:
         if opened:
             report = await self._give(opened[0], "foxtrot")
             if "echo" in report.tasks:
-                raise Wrong("what was said in the fork is in the original, too")
+                raise StepFailed("what was said in the fork is in the original, too")
         return remark
 
     async def _close(self, agent: Agent, session: Session) -> None:
         await session.close()
         if agent.offers("list") and not await self._is_listed(agent, session.id):
-            raise Wrong("a closed session is not in the list")
+            raise StepFailed("a closed session is not in the list")
         if agent.offers("load"):
             await self._check_told(await agent.load(session.id, self._project))
 
     async def _delete(self, agent: Agent, session_id: str) -> None:
         await agent.delete(session_id)
         if agent.offers("list") and await self._is_listed(agent, session_id):
-            raise Wrong("the deleted session is still in the list")
+            raise StepFailed("the deleted session is still in the list")
 
     # -- what they need -----------------------------------------------------------------
 
-    async def _give(self, session: Session, name: str, reading: Path | None = None) -> mind.Report:
+    async def _give(
+        self, session: Session, name: str, reading: Path | None = None
+    ) -> behaviour.Report:
         """Prompt with a task, and return what the model said that it was shown."""
-        turn = session.prompt(mind.task(name, str(reading) if reading else None))
+        turn = session.prompt(behaviour.task(name, str(reading) if reading else None))
         self._tasks.append(name)
         await turn
-        report = mind.read_report(turn.text)
+        report = behaviour.read_report(turn.text)
         if turn.stop_reason != "end_turn" or report is None:
-            raise Wrong(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
+            raise StepFailed(f"the turn ended with {turn.stop_reason}, and: {turn.text[:200]!r}")
         return report
 
     async def _check_memory(self, session: Session, name: str) -> str:
@@ -208,11 +210,11 @@ class Scenario:
         missing = [task for task in before if task not in report.tasks]
         shown = f"the model was shown {report.earlier} of {len(before)} earlier prompts"
         if missing:
-            raise Wrong(f"{shown}, and never heard of {', '.join(missing)}")
+            raise StepFailed(f"{shown}, and never heard of {', '.join(missing)}")
         if report.word != _WORD:
-            raise Wrong(f"{shown}, but not what was found out")
+            raise StepFailed(f"{shown}, but not what was found out")
         if report.earlier > len(before) + self._was_cut_off:
-            raise Wrong(shown)
+            raise StepFailed(shown)
         return "native" if report.earlier >= len(before) else "told"
 
     async def _check_told(self, session: Session) -> None:
@@ -222,16 +224,20 @@ class Scenario:
             # An agent that tells it too late is to be told from one that does not.
             await asyncio.sleep(1)
             if self._untold(session) is None:
-                raise Wrong("all was told, but some of it only after the answer")
+                raise StepFailed("all was told, but some of it only after the answer")
         if missing:
-            raise Wrong(missing)
+            raise StepFailed(missing)
 
     def _untold(self, session: Session) -> str | None:
         """Return what is wrong with what was told: each prompt, answer and tool call, once."""
         said = [item for item in session.history if isinstance(item, Message)]
-        by_user = [it.text for it in said if it.role is Role.USER]
+        by_user = [value.text for value in said if value.role is Role.USER]
         prompts = [name for words in by_user for name in _TASK.findall(words)]
-        answers = [it for it in said if it.role is Role.AGENT and mind.read_report(it.text)]
+        answers = [
+            value
+            for value in said
+            if value.role is Role.AGENT and behaviour.read_report(value.text)
+        ]
         calls = [item for item in session.history if isinstance(item, ToolCall)]
         if [name for name in prompts if name != _CUT_OFF] != self._tasks:
             told = f"the prompts {', '.join(prompts)}" if prompts else "no prompt"
@@ -251,8 +257,8 @@ class Scenario:
             outcome = Outcome("not offered")
         except TimeoutError:
             outcome = Outcome("failed", f"no answer within {_PATIENCE} s")
-        except (RekindleError, Wrong) as error:
-            outcome = Outcome("failed", reason(error))
+        except (RekindleError, StepFailed) as error:
+            outcome = Outcome("failed", error_text(error))
         else:
             outcome = Outcome("ok", remark if isinstance(remark, str) else "")
         self._note_down(step, outcome)
@@ -263,7 +269,7 @@ class Scenario:
             async with asyncio.timeout(_PATIENCE):
                 got.append(await attempt())
         except (RekindleError, TimeoutError) as error:
-            self._say(f"    (load again: {reason(error)})")
+            self._say(f"    (load again: {error_text(error)})")
 
     def _note_down(self, step: str, outcome: Outcome) -> None:
         self.outcomes[step] = outcome

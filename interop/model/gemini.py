@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from interop.model.conversation import Call, Reply, Said, Shown, Tool
-from interop.model.dialect import Event, halves
+from interop.model.dialect import Event, ModelMessage, ModelRequest, Reply, Tool, ToolReply, halves
 from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
@@ -18,33 +17,33 @@ class Gemini:
     def __init__(self, *, is_streamed: bool) -> None:
         self._is_streamed = is_streamed
 
-    def read(self, body: Json) -> Shown:
+    def read(self, body: Json) -> ModelRequest:
         """Return what a request shows."""
         declared = (
             as_object(it)
             for tool in as_array(body.get("tools"))
             for it in as_array(as_object(tool).get("functionDeclarations"))
         )
-        return Shown(
+        return ModelRequest(
             said=tuple(
                 it for part in as_array(body.get("contents")) for it in _said(as_object(part))
             ),
-            tools=tuple(Tool(str(it.get("name")), _schema(it)) for it in declared),
+            tools=tuple(Tool(str(item.get("name")), _schema(item)) for item in declared),
             is_streamed=self._is_streamed,
             model="gemini",
         )
 
-    def whole(self, reply: Reply, shown: Shown) -> Json:
+    def whole(self, reply: Reply, shown: ModelRequest) -> Json:
         """Return an answer in one piece."""
         del shown
         return _chunk([*_thoughts(reply), _part(reply)], is_last=True)
 
-    def stream(self, reply: Reply, shown: Shown) -> Iterator[Event]:
+    def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
         """Yield an answer as events."""
         del shown
         for thought in _thoughts(reply):
             yield None, _chunk([thought], is_last=False)
-        if isinstance(reply, Call):
+        if isinstance(reply, ToolReply):
             yield None, _chunk([_part(reply)], is_last=True)
             return
         first, second = halves(reply.text)
@@ -56,15 +55,15 @@ def _schema(declaration: Json) -> Json:
     return as_object(declaration.get("parametersJsonSchema") or declaration.get("parameters"))
 
 
-def _said(content: Json) -> Iterator[Said]:
+def _said(content: Json) -> Iterator[ModelMessage]:
     parts = [as_object(part) for part in as_array(content.get("parts"))]
     results = [as_object(part["functionResponse"]) for part in parts if "functionResponse" in part]
     for result in results:
         response = as_object(result.get("response"))
-        yield Said("tool", as_str(response.get("output")) or str(response))
+        yield ModelMessage("tool", as_str(response.get("output")) or str(response))
     if len(results) < len(parts):
         words = "\n".join(as_str(part.get("text")) or "" for part in parts)
-        yield Said("model" if content.get("role") == "model" else "user", words)
+        yield ModelMessage("model" if content.get("role") == "model" else "user", words)
 
 
 def _thoughts(reply: Reply) -> list[Json]:
@@ -72,7 +71,7 @@ def _thoughts(reply: Reply) -> list[Json]:
 
 
 def _part(reply: Reply) -> Json:
-    if isinstance(reply, Call):
+    if isinstance(reply, ToolReply):
         return {"functionCall": {"name": reply.name, "args": reply.arguments}}
     return {"text": reply.text}
 

@@ -12,10 +12,9 @@ from threading import Thread
 from typing import Any
 
 from interop.model.anthropic import Anthropic
-from interop.model.conversation import Words
-from interop.model.dialect import Dialect, Event, halves
+from interop.model.behaviour import reply_to
+from interop.model.dialect import Dialect, Event, TextReply, halves
 from interop.model.gemini import Gemini
-from interop.model.mind import reply_to
 from interop.model.openai_chat import OpenaiChat
 from interop.model.openai_responses import OpenaiResponses
 from rekindle.jsonvalue import as_object
@@ -89,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         reply = reply_to(shown)
         self._log(f"{path}: {len(shown.said)} messages, {len(shown.tools)} tools -> {reply}")
         if shown.is_streamed:
-            until = halves(reply.text)[0] if isinstance(reply, Words) and reply.hangs else None
+            until = halves(reply.text)[0] if isinstance(reply, TextReply) and reply.hangs else None
             self._stream(dialect.stream(reply, shown), until)
         else:
             self._send(HTTPStatus.OK, dialect.whole(reply, shown))

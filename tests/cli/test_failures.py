@@ -57,13 +57,13 @@ def cli(
 
 
 @pytest.mark.parametrize("words", ["list", "archive x", "search x", "reindex"])
-def test_a_folder_is_said_to_be_no_store(tmp_path: Path, words: str) -> None:
+def test_folder_is_not_a_store(tmp_path: Path, words: str) -> None:
     done = cli(tmp_path, *words.split())
     assert done.returncode == 1
     assert done.stderr == f"rekindle: {tmp_path} is a folder, and no store: name a file in it\n"
 
 
-def let_no_file_grow() -> None:
+def forbid_file_growth() -> None:
     """Be what a full disk is to whoever writes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
@@ -73,18 +73,18 @@ def let_no_file_grow() -> None:
     "words", ["list", "list --json", "show ses_1", "stats", "export ses_1", "search parser"]
 )
 @pytest.mark.parametrize("has_log", [False, True])
-def test_what_is_on_a_full_disk_can_be_read(path: Path, words: str, has_log: bool) -> None:  # noqa: FBT001
+def test_store_on_a_full_disk_can_be_read(path: Path, words: str, has_log: bool) -> None:  # noqa: FBT001
     assert cli(path, "search", "parser").stdout.startswith("ses_1")
     if has_log:
-        leave_a_log(path)
-    done = cli(path, *words.split(), before=let_no_file_grow)
+        leave_wal(path)
+    done = cli(path, *words.split(), before=forbid_file_growth)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     if words == "list":
         assert done.stdout.startswith("ses_3" if has_log else "ses_2")
 
 
-def leave_a_log(path: Path) -> None:
+def leave_wal(path: Path) -> None:
     """Record something, and die before it is brought into the file."""
     code = (
         "import os, sys; from pathlib import Path; from recorded_sessions import asked, opened;"
@@ -100,11 +100,11 @@ def leave_a_log(path: Path) -> None:
     path.with_name(path.name + "-shm").unlink()
 
 
-def test_what_is_not_indexed_for_want_of_room_is_said_to_be_missing(path: Path) -> None:
+def test_incomplete_index_on_a_full_disk_is_reported(path: Path) -> None:
     assert cli(path, "search", "parser").stdout.startswith("ses_1")
     with SqliteStore(path) as store:
         store.write([asked("ses_2", "The parser, too", NOW + 1)])
-    done = cli(path, "search", "parser", before=let_no_file_grow)
+    done = cli(path, "search", "parser", before=forbid_file_growth)
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
     expected = f"the index {index_path(path)} cannot be written: the latest may be missing"
     assert done.stderr == f"rekindle: {expected}\n"
@@ -118,7 +118,7 @@ ODD_TIMES = (253_402_300_799_999_999, 253_402_299_000_000_000, 2**63 - 1, -(2**6
 
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "UTC", "Pacific/Pago_Pago"])
-def test_no_time_in_a_store_makes_a_command_fail(tmp_path: Path, zone: str) -> None:
+def test_any_recorded_time_can_be_shown(tmp_path: Path, zone: str) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
         for number, at_us in enumerate(ODD_TIMES):
@@ -143,7 +143,7 @@ def test_no_time_in_a_store_makes_a_command_fail(tmp_path: Path, zone: str) -> N
     "module",
     ["rekindle.cli.main", "argparse", "rekindle.cli.commands.list", "rekindle.store.sqlite.store"],
 )
-def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(path: Path, module: str) -> None:
+def test_ctrl_c_during_imports_shows_no_traceback(path: Path, module: str) -> None:
     code = (
         "import importlib.abc, os, signal, sys\n"
         "class Finder(importlib.abc.MetaPathFinder):\n"
@@ -173,7 +173,7 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_an_export_that_is_told_to_end_leaves_nothing_behind(
+def test_terminated_export_leaves_no_files(
     path: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     folder = tmp_path / "out"
@@ -184,7 +184,7 @@ def test_an_export_that_is_told_to_end_leaves_nothing_behind(
     assert list(folder.iterdir()) == []
 
 
-def test_an_export_goes_on_where_nobody_may_hang_up(path: Path, tmp_path: Path) -> None:
+def test_export_under_nohup_ignores_sighup(path: Path, tmp_path: Path) -> None:
     program = (sys.executable, "-c", ENDED.replace("NUMBER", str(int(signal.SIGHUP))))
 
     def ignore() -> None:
@@ -198,7 +198,7 @@ def test_an_export_goes_on_where_nobody_may_hang_up(path: Path, tmp_path: Path) 
 # -- folders --------------------------------------------------------------------------------
 
 
-def test_an_export_needs_a_folder_that_is_there(path: Path, tmp_path: Path) -> None:
+def test_export_needs_an_existing_folder(path: Path, tmp_path: Path) -> None:
     done = cli(path, "export", "ses_1", "-o", tmp_path / "nope" / "x.md")
     assert done.returncode == 1
     assert done.stderr == f"rekindle: there is no folder {tmp_path}/nope: make it first\n"
@@ -207,9 +207,7 @@ def test_an_export_needs_a_folder_that_is_there(path: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "words", ["list --cwd .", "search x --cwd .", "show --last", "export ses_1 -o x.md"]
 )
-def test_a_current_folder_that_is_gone_is_said_to_be(
-    path: Path, tmp_path: Path, words: str
-) -> None:
+def test_removed_current_folder_is_reported(path: Path, tmp_path: Path, words: str) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     done = cli(path, *words.split(), cwd=gone, before=gone.rmdir)
@@ -217,7 +215,7 @@ def test_a_current_folder_that_is_gone_is_said_to_be(
     assert "the current folder is gone: change into one that is there" in done.stderr
 
 
-def test_a_folder_is_found_however_it_is_spelled(tmp_path: Path) -> None:
+def test_sessions_are_found_by_any_spelling_of_the_folder(tmp_path: Path) -> None:
     real, link, path = tmp_path / "real", tmp_path / "link", tmp_path / "s.db"
     real.mkdir()
     link.symlink_to(real)
@@ -236,10 +234,10 @@ PLAIN = ["plain", "slash"]
 
 def listed(path: Path, *words: str, cwd: Path | None = None, **environ: str) -> list[str]:
     done = cli(path, "list", "--json", *words, cwd=cwd, **environ)
-    return sorted(it["id"] for it in json.loads(done.stdout))
+    return sorted(row["id"] for row in json.loads(done.stdout))
 
 
-def test_three_slashes_are_relative_and_four_absolute(path: Path, tmp_path: Path) -> None:
+def test_store_url_with_three_slashes_is_relative(path: Path, tmp_path: Path) -> None:
     assert path.is_absolute()
     for address in (f"sqlite:///{path}", "sqlite:///s.db"):
         assert cli(address, "list", cwd=tmp_path).stdout.count("\n") == 2
@@ -254,9 +252,7 @@ def test_three_slashes_are_relative_and_four_absolute(path: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("words", ["show", "export", "export --format acp"])
-def test_what_is_deleted_is_shown_with_a_word_and_what_is_purged_is_not(
-    path: Path, words: str
-) -> None:
+def test_deleted_session_is_shown_with_a_notice(path: Path, words: str) -> None:
     before = cli(path, *words.split(), "ses_1").stdout
     assert cli(path, "delete", "ses_1").returncode == 0
     done = cli(path, *words.split(), "ses_1")
@@ -273,7 +269,7 @@ def test_what_is_deleted_is_shown_with_a_word_and_what_is_purged_is_not(
 # -- searching ------------------------------------------------------------------------------
 
 
-def test_a_title_is_found_and_told_as_one(path: Path) -> None:
+def test_title_hit_is_labelled_as_title(path: Path) -> None:
     assert cli(path, "rename", "ses_1", "The unicorn hunt").returncode == 0
     done = cli(path, "search", "unicorn")
     assert done.stdout.split("\t")[0] == "ses_1"
@@ -290,12 +286,12 @@ def test_a_title_is_found_and_told_as_one(path: Path) -> None:
         ("zebra", ""),
     ],
 )
-def test_it_is_said_why_nothing_can_be_found(path: Path, typed: str, why: str) -> None:
+def test_search_without_usable_terms_gives_the_reason(path: Path, typed: str, why: str) -> None:
     done = cli(path, "search", typed)
     assert (done.returncode, done.stderr) == (0, f"rekindle: nothing found{why}\n")
 
 
-def test_a_title_of_the_agent_is_indexed_with_its_words(path: Path) -> None:
+def test_agent_title_is_indexed(path: Path) -> None:
     with SqliteStore(path) as store:
         source = TitleSource.AGENT
         store.write([Titled(session_id="ses_2", at_us=NOW, source=source, title="Griffin ride")])

@@ -50,7 +50,7 @@ def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def findings(path: Path, *words: str) -> list[tuple[str, str]]:
     found = json.loads(rekindle(path, "doctor", "--json", *words).stdout)["findings"]
-    return [(it["level"], it["what"]) for it in found if it["check"] == "pending"]
+    return [(item["level"], item["what"]) for item in found if item["check"] == "pending"]
 
 
 def count(path: Path) -> int:
@@ -59,10 +59,12 @@ def count(path: Path) -> int:
 
 
 def holding(path: Path, word: bytes) -> list[str]:
-    return [it.name for it in path.parent.rglob("*") if it.is_file() and word in it.read_bytes()]
+    return [
+        item.name for item in path.parent.rglob("*") if item.is_file() and word in item.read_bytes()
+    ]
 
 
-def test_the_doctor_tells_what_waits_of_the_living_and_the_dead(path: Path) -> None:
+def test_doctor_reports_pending_changes_of_live_and_dead_processes(path: Path) -> None:
     assert findings(path) == []
     living, dead = waiting(path), waiting(path)
     dead.leave()
@@ -81,7 +83,7 @@ def test_the_doctor_tells_what_waits_of_the_living_and_the_dead(path: Path) -> N
     assert findings(path) == []
 
 
-def test_the_doctor_sees_that_they_are_private(path: Path) -> None:
+def test_doctor_checks_that_pending_files_are_private(path: Path) -> None:
     made = waiting(path)
     made.path.chmod(0o644)
     assert str(made.path) in rekindle(path, "doctor").stdout
@@ -90,7 +92,7 @@ def test_the_doctor_sees_that_they_are_private(path: Path) -> None:
     made.remove()
 
 
-def test_what_cannot_be_read_is_a_problem_and_stays(path: Path) -> None:
+def test_unreadable_pending_file_is_reported_and_kept(path: Path) -> None:
     file = path.with_name("s.db.pending-x")
     file.write_bytes(b"rekindle pending 9\nof another time")
     ((level, what),) = findings(path, "--fix")
@@ -98,17 +100,17 @@ def test_what_cannot_be_read_is_a_problem_and_stays(path: Path) -> None:
     assert file.exists()
 
 
-def test_what_waits_for_a_store_that_cannot_be_written_stays(path: Path) -> None:
+def test_pending_changes_stay_if_the_store_is_read_only(path: Path) -> None:
     waiting(path).leave()
     path.rename(path.with_name("elsewhere.db"))
     path.mkdir()
     done = rekindle(path, "doctor", "--fix", "--json")
-    found = [it for it in json.loads(done.stdout)["findings"] if it["check"] == "pending"]
+    found = [row for row in json.loads(done.stdout)["findings"] if row["check"] == "pending"]
     assert found[0]["remedy"].startswith("could not be repaired")
     assert len(pending_files(path)) == 1
 
 
-def test_who_reads_is_told_that_something_is_not_recorded_yet(path: Path) -> None:
+def test_reading_commands_report_pending_changes(path: Path) -> None:
     made = waiting(path)
     assert rekindle(path, "list").stderr == ""
     made.leave()
@@ -117,7 +119,7 @@ def test_who_reads_is_told_that_something_is_not_recorded_yet(path: Path) -> Non
     assert count(path) == 1
 
 
-def test_nothing_that_waited_is_left_of_what_is_purged(path: Path) -> None:
+def test_purge_includes_pending_changes(path: Path) -> None:
     waiting(path).leave()
     assert holding(path, b"xyzzy")
     done = rekindle(path, "delete", "ses_1", "--now")
@@ -125,7 +127,7 @@ def test_nothing_that_waited_is_left_of_what_is_purged(path: Path) -> None:
     assert holding(path, b"xyzzy") == []
 
 
-def test_what_waits_with_the_living_is_told_and_not_recorded_after_a_purge(path: Path) -> None:
+def test_pending_changes_of_a_live_process_are_reported_after_a_purge(path: Path) -> None:
     made, other = waiting(path), waiting(path, "ses_2")
     done = rekindle(path, "delete", "ses_1", "--now")
     assert done.returncode == 1
@@ -139,7 +141,7 @@ def test_what_waits_with_the_living_is_told_and_not_recorded_after_a_purge(path:
     assert holding(path, b"xyzzy") == []
 
 
-def test_what_is_damaged_takes_nothing_along_and_is_kept_and_told(path: Path) -> None:
+def test_damaged_pending_change_is_kept_and_reported(path: Path) -> None:
     dead = waiting(path)
     dead.add([said("ses_1", LINE), said("ses_1", LINE)])
     dead.leave()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from interop.importing import Importing
+from interop.import_scenario import ImportScenario
 from interop.model.server import serving
 from interop.outcome import IMPORT_STEPS, STEPS, Outcome
-from interop.place import Place
 from interop.scenario import Scenario
+from interop.workspace import Workspace
 from rekindle.client import Question, connect
 
 AGENT = Path(__file__).parents[1] / "support" / "model_agent.py"
@@ -39,7 +39,7 @@ def outcomes(
     return scenario.outcomes
 
 
-def test_an_agent_that_can_all_of_it_is_seen_to(tmp_path: Path) -> None:
+def test_capable_agent_passes_all_steps(tmp_path: Path) -> None:
     came = outcomes(tmp_path, *ALL)
     not_ok = {step: it for step, it in came.items() if it.status != "ok"}
     # It saves a turn only when it has ended; and nobody starts a bare agent again.
@@ -50,13 +50,13 @@ def test_an_agent_that_can_all_of_it_is_seen_to(tmp_path: Path) -> None:
     assert came["load memory"] == came["resume memory"] == Outcome("ok", "native")
 
 
-def test_one_that_can_nothing_is_not_taken_to_fail(tmp_path: Path) -> None:
+def test_agent_without_lifecycle_does_not_fail(tmp_path: Path) -> None:
     came = outcomes(tmp_path)
     assert came.pop("turn") == Outcome("ok")
-    assert {it.status for it in came.values()} == {"not offered", "not reached"}
+    assert {value.status for value in came.values()} == {"not offered", "not reached"}
 
 
-def test_one_that_only_says_that_it_remembers_is_seen_through(tmp_path: Path) -> None:
+def test_false_claim_of_memory_is_detected(tmp_path: Path) -> None:
     came = outcomes(tmp_path, *ALL, "forgets")
     assert came["load"].status == "ok"
     for step in ("load memory", "resume memory", "fork memory"):
@@ -65,27 +65,27 @@ def test_one_that_only_says_that_it_remembers_is_seen_through(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
-def test_behind_rekindle_all_is_well_and_how_is_told(protocol: int, tmp_path: Path) -> None:
+def test_behind_rekindle_all_steps_pass_and_name_the_method(protocol: int, tmp_path: Path) -> None:
     came = outcomes(tmp_path, protocol=protocol, is_behind_rekindle=True)
     assert came.keys() == STEPS.keys()
-    assert {it.status for it in came.values()} == {"ok"}
+    assert {value.status for value in came.values()} == {"ok"}
     for step in ("load memory", "agent killed", "resume memory", "cut off", "fork memory"):
         assert came[step].remark == "told"
 
 
-def test_what_a_tool_has_not_made_is_not_imported(tmp_path: Path) -> None:
+def test_missing_tool_files_are_not_imported(tmp_path: Path) -> None:
     # Its agent cannot change files.
     with serving(lambda _: None) as url:
         command = (sys.executable, str(AGENT), f"{url}/v1", str(tmp_path))
-        importing = Importing("claude", Place(tmp_path, command, {}), connect, print)
+        importing = ImportScenario("claude", Workspace(tmp_path, command, {}), connect, print)
         importing.run(successor=None)
     assert "No tool that I know of does that" in importing.outcomes.pop("live").remark
     assert importing.outcomes.keys() | {"live"} == IMPORT_STEPS.keys()
-    assert {it.status for it in importing.outcomes.values()} == {"not reached"}
+    assert {value.status for value in importing.outcomes.values()} == {"not reached"}
 
 
-def test_what_was_cut_off_is_told_to_one_that_remembers_the_rest(tmp_path: Path) -> None:
+def test_interrupted_turn_is_handed_over_to_a_native_restore(tmp_path: Path) -> None:
     came = outcomes(tmp_path, *ALL, is_behind_rekindle=True)
-    assert {it.status for it in came.values()} == {"ok"}
+    assert {value.status for value in came.values()} == {"ok"}
     assert came["resume memory"].remark == "native"
     assert came["cut off"].remark == "told"

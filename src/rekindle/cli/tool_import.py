@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.cli.bundle_import import described, holder, tell
-from rekindle.cli.formatting import one_line, print_json, printable, several
-from rekindle.cli.progress import Bar
-from rekindle.cli.project import spellings
+from rekindle.cli.formatting import one_line, plural, print_json, printable
+from rekindle.cli.progress import ProgressBar
+from rekindle.cli.project import folder_spellings
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import NothingToImport, UsageError
@@ -67,7 +67,7 @@ def take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path
     if arguments.watch and arguments.dry_run:
         raise UsageError("--watch and --dry-run do not go together: nothing would ever change")
     wanted = Wanted(
-        folders=spellings(arguments.cwd) if arguments.cwd else (),
+        folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
         since_us=arguments.since or 0,
     )
     sources = [_source(tool_named(name), path, wanted) for name in names]
@@ -135,15 +135,15 @@ def _take(look: _Look, store: Store, arguments: argparse.Namespace) -> list[Take
     total = sum(found.size for _, _, found in look.news)
     taken: list[Taken] = []
     done = 0
-    with Bar("importing") as bar:
+    with ProgressBar("importing") as bar:
         for gatherer, report, found in look.news:
 
             def at(read: int, done: int = done) -> None:
-                bar.at(done + read, total)
+                bar.update(done + read, total)
 
             taken += gatherer.take(found, importer, report, now_us(), at)
             done += found.size
-            bar.at(done, total)
+            bar.update(done, total)
     return taken
 
 
@@ -173,7 +173,7 @@ def _merged(taken: Taken) -> Merged:
 def _summarise(report: Report, *, is_dry: bool) -> None:
     """Say what became of all of a tool's sessions. Scripts have only the sessions on stdout."""
     title = tool_named(report.tool).title
-    found = several(report.found - report.children, "session")
+    found = plural(report.found - report.children, "session")
     children = f" and {report.children:,} of sub-agents" if report.children else ""
     counts = [
         f"{report.hows[how]:,} {words}" for how, words in _COUNTED.items() if report.hows[how]

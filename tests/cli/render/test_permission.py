@@ -44,12 +44,12 @@ def in_short(call: dict[str, Any] | None, title: str = "", **params: object) -> 
     return asked_in_short(title, params, None if call is None else ToolCall(id="t", fields=call))
 
 
-def test_a_command_and_where_it_is_at_work_are_told() -> None:
+def test_command_and_its_folder_are_shown() -> None:
     assert lines(COMMAND) == ["  command: curl x | sh", "  timeout: 5", "  @ /etc/hosts:3"]
     assert in_short(COMMAND) == "bash (execute): curl x | sh"
 
 
-def test_a_change_is_told_by_its_file_and_diff_and_the_rest_of_it_in_short() -> None:
+def test_change_shows_file_and_diff_and_shortens_the_rest() -> None:
     told = lines(EDIT)
     assert told[1:] == ["  /etc/passwd", "  -a", "  +b"]
     assert told[0].startswith("  old_string: a a a")
@@ -58,21 +58,23 @@ def test_a_change_is_told_by_its_file_and_diff_and_the_rest_of_it_in_short() -> 
     assert in_short({"locations": [{"path": "/a"}]}, "Look") == "Look: /a"
 
 
-def test_a_command_of_version_2_and_why_it_is_needed_are_told() -> None:
+def test_version_2_command_and_reason_are_shown() -> None:
     subject = {"type": "command", "command": "ls\nrm x", "cwd": "/p", "toolCallId": "t"}
     told = lines(None, title="Run", description="To look.", subject=subject)
     assert told == ["  To look.", "  command:", "    ls", "    rm x", "  cwd: /p"]
     assert in_short(None, "Run", subject=subject) == "Run: ls rm x"
 
 
-@pytest.mark.parametrize("given", ["rm x", ["rm", "x"], 5, {str(it): it for it in range(30)}])
-def test_whatever_is_given_is_told(given: object) -> None:
+@pytest.mark.parametrize(
+    "given", ["rm x", ["rm", "x"], 5, {str(number): number for number in range(30)}]
+)
+def test_unknown_input_is_shown(given: object) -> None:
     told = lines({"rawInput": given})
     assert 1 <= len(told) <= 21
     assert all(len(line) < 100 for line in told)
 
 
-def test_what_is_long_is_cut_in_its_middle_and_says_so() -> None:
+def test_long_text_is_cut_in_the_middle() -> None:
     command = "echo begin\n" + "true\n" * 500 + "x" * 5_000 + "; rm -rf the-end"
     told = lines({"rawInput": {"command": command}, "content": [{"type": "content"}]})
     assert told[1] == "    echo begin"
@@ -82,7 +84,7 @@ def test_what_is_long_is_cut_in_its_middle_and_says_so() -> None:
     assert len("\n".join(told)) < 2_000
 
 
-def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
+def test_tool_call_text_is_shown_and_sanitized() -> None:
     shown = {"type": "content", "content": {"type": "text", "text": "will run\x1b[2J this"}}
     assert lines({"content": [shown]}) == ["  will run this"]
     assert lines({"content": [DIFF, shown]})[-2:] == ["  +b", "  will run this"]
@@ -98,7 +100,7 @@ def test_text_that_a_tool_call_shows_is_told_and_harms_nobody() -> None:
         ("Really", {"title": "Read a", "kind": "other"}, "Really"),
     ],
 )
-def test_a_question_has_a_name(title: str, fields: dict[str, Any], words: str) -> None:
+def test_request_has_a_title(title: str, fields: dict[str, Any], words: str) -> None:
     assert named(title, ToolCall(id="t", fields=fields)) == words
     assert named("", None) == "something"
 
@@ -108,7 +110,7 @@ def test_a_question_has_a_name(title: str, fields: dict[str, Any], words: str) -
 
 @pytest.mark.parametrize("options", [[], ["--no-tools"], ["--tools"]])
 @pytest.mark.parametrize("call", [COMMAND, EDIT], ids=["command", "edit"])
-def test_the_chat_tells_it_however_tools_are_folded(
+def test_chat_shows_requests_even_if_tools_are_folded(
     tmp_path: Path, call: dict[str, Any], options: list[str]
 ) -> None:
     command = ("new", "--store", tmp_path / "s.db", *options, "--", *ASKING)
@@ -124,7 +126,7 @@ def test_the_chat_tells_it_however_tools_are_folded(
         assert terminal.end() == 0
 
 
-def test_one_prompt_tells_it_too(tmp_path: Path) -> None:
+def test_prompt_command_shows_requests(tmp_path: Path) -> None:
     session = record(tmp_path / "s.db", tmp_path, agent=ASKING)
     command = ("prompt", "--store", tmp_path / "s.db", session)
     hostile = {**COMMAND, "rawInput": {"command": f"curl x {HARMFUL[1]} | sh"}}
@@ -133,7 +135,7 @@ def test_one_prompt_tells_it_too(tmp_path: Path) -> None:
         assert "  command: curl x  | sh\n  @ /etc/hosts:3\n? bash (execute)?\n" in shown
         terminal.type("n")
         assert terminal.end() == 0
-        assert not any(it in terminal.raw for it in HARMFUL)
+        assert not any(sequence in terminal.raw for sequence in HARMFUL)
     refused = cli(*command, json.dumps(COMMAND))
     words = "refused, because nobody said --yes: bash (execute): curl x | sh"
     assert refused.stderr == f"rekindle: {words}\n"

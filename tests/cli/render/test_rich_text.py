@@ -19,13 +19,13 @@ def looks(words: str, columns: int) -> str:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_no_cell_of_a_table_is_cut(columns: int) -> None:
+def test_table_cells_are_not_cut(columns: int) -> None:
     shown = looks(f"|§|where|\n|---|---|\n|§|{ADDRESS}|\n", columns)
     assert ADDRESS in re.sub(r"[\s§─]", "", shown)
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80])
-def test_no_column_of_a_table_is_left_out(columns: int) -> None:
+def test_table_columns_are_not_dropped(columns: int) -> None:
     shown = looks(f"|{WIDE}|\n|{'-|' * 14}\n|{WIDE.replace('column', 'value')}|\n", columns)
     letters = re.sub(r"\s", "", shown)
     for number in range(14):

@@ -61,11 +61,11 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 def complete(environ: dict[str, str], *words: str) -> tuple[str, list[str]]:
     """Return what kind is wanted, and the words offered."""
-    kind, *lines = answer(environ, "--", *words)
+    kind, *lines = candidates(environ, "--", *words)
     return kind, [line.partition("\t")[0] for line in lines]
 
 
-def answer(environ: dict[str, str], *words: str) -> list[str]:
+def candidates(environ: dict[str, str], *words: str) -> list[str]:
     done = subprocess.run(
         [*REKINDLE, "complete", *words],
         env=environ,
@@ -78,13 +78,13 @@ def answer(environ: dict[str, str], *words: str) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
-def test_commands_are_offered_and_the_hidden_are_not(environ: dict[str, str]) -> None:
+def test_commands_are_offered_except_hidden_ones(environ: dict[str, str]) -> None:
     assert complete(environ, "") == ("words", list(COMMANDS))
     assert not HIDDEN & COMMANDS.keys()
     assert complete(environ, "sho") == ("words", ["show"])
     assert complete(environ, "--v") == ("words", ["--version"])
     assert complete(environ, "nonsense", "") == ("words", [])
-    assert answer(environ, "--", "sho") == ["words", f"show\t{COMMANDS['show']}"]
+    assert candidates(environ, "--", "sho") == ["words", f"show\t{COMMANDS['show']}"]
 
 
 @pytest.mark.one_of(2)
@@ -141,7 +141,7 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
         (["example-agent", "--protocol", "1"], "words", ["1"]),
     ],
 )
-def test_what_is_offered_fits_the_place(
+def test_candidates_depend_on_the_position(
     environ: dict[str, str], words: list[str], kind: str, offered: list[str] | None
 ) -> None:
     if words[1] == "--store=":
@@ -151,23 +151,23 @@ def test_what_is_offered_fits_the_place(
     assert offered is None or found[1] == offered
 
 
-def test_the_store_that_is_named_is_the_one_asked(environ: dict[str, str], tmp_path: Path) -> None:
+def test_candidates_come_from_the_named_store(environ: dict[str, str], tmp_path: Path) -> None:
     store = environ["REKINDLE_STORE"]
     environ["REKINDLE_STORE"] = str(tmp_path / "none.db")
-    assert answer(environ, "--", "show", "") == []
+    assert candidates(environ, "--", "show", "") == []
     assert complete(environ, "show", "--store", store, "ses_a")[1] == ["ses_alpha"]
     assert complete(environ, "show", f"--store={store}", "ses_a")[1] == ["ses_alpha"]
 
 
-def test_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
-    kind, *lines = answer(environ, "--", "show", "ses_")
+def test_session_titles_are_descriptions_on_one_line(environ: dict[str, str]) -> None:
+    kind, *lines = candidates(environ, "--", "show", "ses_")
     assert kind == "words"
     assert [line.split("\t")[0] for line in lines] == ["ses_beta", "ses_alpha"]
     assert lines[0].split("\t")[1].startswith(SHOWN)
     assert lines[1].split("\t")[1].startswith("Fix the parser (OpenCode, ")
 
 
-def test_of_titles_is_offered_what_can_be_typed(environ: dict[str, str]) -> None:
+def test_title_candidates_can_be_typed(environ: dict[str, str]) -> None:
     _, offered = complete(environ, "resume", "--title", "")
     assert offered == ["Not to be typed", "With a colon", TYPED, "Fix the parser"]
     found = subprocess.run(
@@ -190,11 +190,11 @@ def test_of_titles_is_offered_what_can_be_typed(environ: dict[str, str]) -> None
         ("rekindle show x ", []),
     ],
 )
-def test_a_line_is_read_as_a_shell_reads_it(
+def test_line_is_split_like_a_shell_does(
     environ: dict[str, str], line: str, offered: list[str]
 ) -> None:
-    _, *lines = answer(environ, "--line", line)
-    assert [it.partition("\t")[0] for it in lines] == offered
+    _, *lines = candidates(environ, "--line", line)
+    assert [item.partition("\t")[0] for item in lines] == offered
 
 
 class Terminal:
@@ -266,7 +266,7 @@ def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterato
         ("rekindle show bad\t", "rekindle show bad"),
     ],
 )
-def test_a_shell_completes(terminal: Terminal, typed: str, becomes: str) -> None:
+def test_shell_completes_words(terminal: Terminal, typed: str, becomes: str) -> None:
     # What stands on the line then is not run, but said.
     terminal.type(f"{typed}\x01echo SA''ID \x05 E''ND\n")
     terminal.wait_for("SAID ")
@@ -290,7 +290,7 @@ def test_a_shell_completes(terminal: Terminal, typed: str, becomes: str) -> None
         ("With\t", "With a colon"),
     ],
 )
-def test_a_title_is_completed_with_quotes(
+def test_shell_completes_a_title_with_quotes(
     terminal: Terminal, tmp_path: Path, typed: str, title: str
 ) -> None:
     say = tmp_path / "say"
@@ -303,11 +303,13 @@ def test_a_title_is_completed_with_quotes(
     assert not Path("/tmp/owned").exists()  # noqa: S108 - where it would be
 
 
-def test_an_agent_is_completed(terminal: Terminal) -> None:
-    test_a_shell_completes(terminal, "rekindle list --agent Op\t", "rekindle list --agent OpenCode")
+def test_shell_completes_an_agent(terminal: Terminal) -> None:
+    test_shell_completes_words(
+        terminal, "rekindle list --agent Op\t", "rekindle list --agent OpenCode"
+    )
 
 
-def test_a_shell_shows_titles_and_obeys_none(terminal: Terminal) -> None:
+def test_shell_does_not_execute_titles(terminal: Terminal) -> None:
     terminal.type("rekindle show ses_\t\t")
     shown = terminal.wait_for("Fix the parser")
     assert SHOWN[:30] in shown
@@ -329,7 +331,7 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         check=True,
     )
     assert done.stderr == ""
-    return {it.partition("\t")[0]: it.partition("\t")[2] for it in done.stdout.splitlines()}
+    return {item.partition("\t")[0]: item.partition("\t")[2] for item in done.stdout.splitlines()}
 
 
 @pytest.mark.one_of(2)
@@ -351,14 +353,14 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         ("rekindle list --agent Op", {"OpenCode": "4 sessions"}),
     ],
 )
-def test_fish_completes(environ: dict[str, str], line: str, offered: dict[str, str]) -> None:
+def test_fish_completes_words(environ: dict[str, str], line: str, offered: dict[str, str]) -> None:
     found = fish(environ, line)
     assert found.keys() == offered.keys()
     for word, about in offered.items():
         assert found[word].startswith(about)
 
 
-def test_fish_finds_files_and_commands(environ: dict[str, str], tmp_path: Path) -> None:
+def test_fish_completes_files_and_commands(environ: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "some_file").touch()
     assert f"{tmp_path}/some_file" in fish(environ, f"rekindle show --store {tmp_path}/some")
     assert "rekindle" in fish(environ, "rekindle run -- rekin")
@@ -374,7 +376,9 @@ def test_fish_finds_files_and_commands(environ: dict[str, str], tmp_path: Path) 
         ("rekindle run -- {}/some_f\t", "rekindle run -- {}/some_file"),
     ],
 )
-def test_a_shell_finds_files(terminal: Terminal, tmp_path: Path, typed: str, becomes: str) -> None:
+def test_shell_completes_files(
+    terminal: Terminal, tmp_path: Path, typed: str, becomes: str
+) -> None:
     (tmp_path / "some_file").touch(mode=0o755)
     (tmp_path / "some_dir").mkdir()
-    test_a_shell_completes(terminal, typed.format(tmp_path), becomes.format(tmp_path))
+    test_shell_completes_words(terminal, typed.format(tmp_path), becomes.format(tmp_path))

@@ -30,7 +30,7 @@ from rich.theme import Theme
 from rekindle.cli.formatting import printable
 from rekindle.cli.render.transcript import Piece, belong_together
 from rekindle.cli.render.wrap import Filling
-from rekindle.cli.terminal import size
+from rekindle.cli.terminal import terminal_size
 from rekindle.export.markdown_html import parser
 
 _WIDEST = 100
@@ -85,7 +85,7 @@ class _Console(Console):
     @property
     def size(self) -> ConsoleDimensions:
         """How much room there is; lines that are longer are hard to read."""
-        now = size(self.file)
+        now = terminal_size(self.file)
         return ConsoleDimensions(min(self._width or now.columns, _WIDEST), now.lines)
 
     @size.setter

@@ -10,7 +10,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.cli.formatting import agent_name, clock, folder, lasting, one_line, printable, title
+from rekindle.cli.formatting import (
+    agent_label,
+    folder_label,
+    format_duration,
+    format_time,
+    one_line,
+    printable,
+    title_label,
+)
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.diff import diff_lines
 from rekindle.export.content import (
@@ -96,8 +104,8 @@ def belong_together(one: str, other: str) -> bool:
 
 def heading(session: Session) -> Iterator[Piece]:
     """Yield what stands above a conversation."""
-    yield Piece(kind="heading", words=title(session))
-    where = f"{one_line(session.id)} · {agent_name(session.agent)} · {folder(session)}"
+    yield Piece(kind="heading", words=title_label(session))
+    where = f"{one_line(session.id)} · {agent_label(session.agent)} · {folder_label(session)}"
     yield Piece(kind="note", words=where)
 
 
@@ -111,8 +119,8 @@ def turn_pieces(turn: TranscriptTurn, detail: Detail, terminals: Terminals) -> I
 
 def turn_heading(turn: TranscriptTurn) -> Piece:
     """Return the line above a turn: its number, when it was, and how long it took."""
-    words = f"turn {turn.number} · {clock(turn.at_us)}"
-    took = lasting(turn.ended_us - turn.at_us) if turn.ended_us else ""
+    words = f"turn {turn.number} · {format_time(turn.at_us)}"
+    took = format_duration(turn.ended_us - turn.at_us) if turn.ended_us else ""
     return Piece(kind="turn", words=f"── {words}{took and f' · {took}'} ──")
 
 

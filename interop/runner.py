@@ -1,6 +1,6 @@
 """Running one agent in all forms, apart from the network. Writes its result as JSON.
 
-`python -m interop.running AGENT RESULT`, started by `interop.__main__`.
+`python -m interop.runner AGENT RESULT`, started by `interop.__main__`.
 """
 
 import asyncio
@@ -15,14 +15,13 @@ import msgspec
 
 from interop.acpx import Acpx
 from interop.agents import AgentSpec, agent_named
-from interop.importing import Importing
-from interop.installing import CACHE, is_installed
-from interop.isolation import check_isolation
-from interop.killing import adopt_orphans, kill_descendants
+from interop.import_scenario import ImportScenario
+from interop.install import CACHE, is_installed
 from interop.model.server import serving
 from interop.outcome import FORMS, Form, Outcome, Result
-from interop.place import Place, prepared
+from interop.sandbox import adopt_orphans, check_isolation, kill_descendants
 from interop.scenario import Scenario
+from interop.workspace import Workspace, prepared_workspace
 from rekindle.client import Question, connect
 
 Say = Callable[[str], None]
@@ -84,18 +83,18 @@ def _run_acpx(spec: AgentSpec, say: Say) -> dict[str, Outcome]:
     return acpx.outcomes
 
 
-def _run_import(spec: AgentSpec, say: Say) -> Importing:
+def _run_import(spec: AgentSpec, say: Say) -> ImportScenario:
     say(f"  {spec.name}, imported from")
     with _model(spec, "import") as (url, log), ExitStack() as places:
         # The last one is where we are then.
         successor = agent_named(spec.successor)
         is_there = is_installed(successor.package)
-        other = places.enter_context(prepared(successor, url)) if is_there else None
-        place = places.enter_context(prepared(spec, url))
+        other = places.enter_context(prepared_workspace(successor, url)) if is_there else None
+        place = places.enter_context(prepared_workspace(spec, url))
         start = partial(
             connect, on_permission=Question.allow, on_stderr=log, on_notice=log, grace=_GRACE
         )
-        importing = Importing(spec.tool, place, start, say)
+        importing = ImportScenario(spec.tool, place, start, say)
         try:
             importing.run(other, spec.pause)
         finally:
@@ -104,9 +103,9 @@ def _run_import(spec: AgentSpec, say: Say) -> Importing:
 
 
 @contextmanager
-def _ready(spec: AgentSpec, form: str) -> Generator[tuple[Place, Say], None, None]:
+def _ready(spec: AgentSpec, form: str) -> Generator[tuple[Workspace, Say], None, None]:
     """Serve the model and prepare the place, with a log of what is said besides."""
-    with _model(spec, form) as (url, log), prepared(spec, url) as place:
+    with _model(spec, form) as (url, log), prepared_workspace(spec, url) as place:
         yield place, log
 
 

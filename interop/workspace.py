@@ -7,12 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from interop.agents import AgentSpec, filled_in
-from interop.installing import search_path
+from interop.agents import AgentSpec, substitute
+from interop.install import search_path
 from interop.model.server import MODEL
 
 
-class Place(Struct, frozen=True):
+class Workspace(Struct, frozen=True):
     """A folder to work in, and how an agent is started there."""
 
     project: Path
@@ -21,7 +21,7 @@ class Place(Struct, frozen=True):
 
 
 @contextmanager
-def prepared(spec: AgentSpec, url: str) -> Generator[Place, None, None]:
+def prepared_workspace(spec: AgentSpec, url: str) -> Generator[Workspace, None, None]:
     """Make a place, and remove it in the end."""
     # Agents that were killed may leave things half written, and some write while they die.
     with tempfile.TemporaryDirectory(prefix="interop-", ignore_cleanup_errors=True) as folder:
@@ -32,11 +32,11 @@ def prepared(spec: AgentSpec, url: str) -> Generator[Place, None, None]:
         for name, words in spec.files.items():
             path = home / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(filled_in(words, values), encoding="utf-8")
-        environ = {name: filled_in(words, values) for name, words in spec.environ.items()}
+            path.write_text(substitute(words, values), encoding="utf-8")
+        environ = {name: substitute(words, values) for name, words in spec.environ.items()}
         environ |= {"HOME": str(home), "PATH": search_path(spec.package)}
         environ["REKINDLE_STORE"] = str(home / "sessions.db")
-        command = tuple(filled_in(word, values) for word in spec.command)
+        command = tuple(substitute(word, values) for word in spec.command)
         # Some agents write where they are started, whatever they are told of a session's folder.
         with chdir(project):
-            yield Place(project, command, environ)
+            yield Workspace(project, command, environ)

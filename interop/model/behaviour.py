@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from interop.model.conversation import Call, Reply, Said, Shown, Tool, Words
+from interop.model.dialect import ModelMessage, ModelRequest, Reply, TextReply, Tool, ToolReply
 from rekindle.jsonvalue import as_array, as_object, as_str
 
 Json = dict[str, Any]
@@ -84,17 +84,17 @@ def slow_task(name: str) -> str:
     return f"[task {name}] {_SLOWLY}"
 
 
-def reply_to(shown: Shown) -> Reply:
+def reply_to(shown: ModelRequest) -> Reply:
     """Call a tool if the last task wants one to be called and none was; else report."""
     turn = _last_turn(shown.said)
     if turn is None or not shown.tools:
         # Agents ask for titles and summaries, and offer no tools for that.
-        return Words(_TITLE)
+        return TextReply(_TITLE)
     *_, last = _TASK.finditer(shown.said[turn].text)
     asked = shown.said[turn].text[last.start() :]
-    has_called = any(it.role == "tool" for it in shown.said[turn:])
+    has_called = any(item.role == "tool" for item in shown.said[turn:])
     call = None if has_called else _call(asked, shown.tools)
-    reply = call or Words(_report(shown.said, turn, last[1]), hangs=_SLOWLY in asked)
+    reply = call or TextReply(_report(shown.said, turn, last[1]), hangs=_SLOWLY in asked)
     return structs.replace(reply, thought=THOUGHT) if _THINKING in asked else reply
 
 
@@ -108,17 +108,19 @@ def read_report(words: str) -> Report | None:
     return Report(earlier=int(found[1]), tasks=tasks, word=found[3])
 
 
-def _last_turn(said: tuple[Said, ...]) -> int | None:
+def _last_turn(said: tuple[ModelMessage, ...]) -> int | None:
     """Return where the last message with a task is: agents add messages of their own."""
     turns = [place for place, it in enumerate(said) if it.role == "user" and _TASK.search(it.text)]
     return turns[-1] if turns else None
 
 
-def _report(said: tuple[Said, ...], turn: int, current: str) -> str:
-    by_user = [it.text for it in said[: turn + 1] if it.role == "user" and _TASK.search(it.text)]
+def _report(said: tuple[ModelMessage, ...], turn: int, current: str) -> str:
+    by_user = [
+        item.text for item in said[: turn + 1] if item.role == "user" and _TASK.search(item.text)
+    ]
     known = dict.fromkeys(found[1] for words in by_user for found in _TASK.finditer(words))
     known.pop(current, None)
-    word = next((found[1] for it in said for found in _WORD.finditer(it.text)), None)
+    word = next((found[1] for item in said for found in _WORD.finditer(item.text)), None)
     messages = "message" if len(by_user) == 2 else "messages"  # noqa: PLR2004 - with this one
     of_note = f"the word of the note is {word}" if word else "have seen no note"
     return (
@@ -143,8 +145,8 @@ def _calling(tools: Iterable[Tool], best_first: Iterable[str], values: Values) -
     offered = {tool.name: tool for tool in tools}
     tool = next((offered[name] for name in best_first if name in offered), None)
     if tool is None:
-        return Words(f"No tool that I know of does that: there are {', '.join(offered)}.")
-    return Call(tool.name, _arguments(tool.schema, values))
+        return TextReply(f"No tool that I know of does that: there are {', '.join(offered)}.")
+    return ToolReply(tool.name, _arguments(tool.schema, values))
 
 
 def _arguments(schema: Json, values: Values) -> Json:
