@@ -1,4 +1,4 @@
-"""Writes docs/interop.md from the results."""
+"""The text of docs/interop.md, and the table in README.md."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ _TITLES: dict[Form, str] = {
     "v1": "behind Rekindle, v1 client",
     "v2": "behind Rekindle, v2 client",
 }
-_IN_SHORT = {
+_SHORT_LABELS = {
     "turn": "tool calls",
     "load memory": "memory after load",
     "agent killed": "memory when killed alone",
@@ -20,7 +20,7 @@ _IN_SHORT = {
     "cut off": "memory of a turn that was cut off",
     "fork memory": "memory in a fork",
 }
-_TOLD = {
+_HANDOVERS = {
     "load memory": "after load",
     "agent killed": "when killed alone",
     "resume memory": "after resume",
@@ -33,43 +33,41 @@ _HEAD = """\
 # Real agents, bare and behind Rekindle
 
 Written by `make interop` with Rekindle {version}; do not edit it. Pinned releases of real agents
-ran with a fake model behind them, which answers with what it was shown: how many earlier messages
-of the user, which tasks it has heard of, what stood in a note that a tool had read. So *remembers*
-is what the model was shown, and not what an agent says.
+ran with a fake model. The model reports what it was shown: the number of earlier messages of the
+user, the tasks in them, and the content of a note that a tool has read. So *remembers* means that
+the model was shown the messages, not that the agent claims it.
 
 Each agent went through the life of a session: a turn with a tool call and a second one; `kill -9`
-of everything; started anew with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
+of everything; a new start with the same home: list, load, a prompt; behind Rekindle, `kill -9` of
 the agent alone and a prompt; a prompt, and `kill -9` of everything in the middle of its answer;
-resume, two prompts, a fork and a prompt in it, the original once more, close, load, delete. Bare
-agents were spoken to in version 1 of the protocol. All of it ran in a network namespace that has
-nothing but loopback.
+resume, two prompts, a fork and a prompt in it, a prompt in the original, close, load, delete. Bare
+agents were used with version 1 of the protocol. Everything ran in a network namespace with
+loopback only.
 
-✓ it did what it should · ✗ it did not; the note says what happened · *not offered*: the agent does
-not say that it can · — not reached, because it depends on something before it · *by itself*: the
-agent brought it back from its own files · *told*: Rekindle told it the record, or the turn that was
-cut off, with the prompt.
+✓ passed · ✗ failed, with the reason in a note · *not offered*: the agent does not advertise it ·
+— not reached, because it depends on an earlier step · *by itself*: the agent restored it from its
+own files · *told*: Rekindle sent the history, or the interrupted turn, with the prompt.
 """
 
-_OF_ACPX = """\
+_ACPX_HEAD = """\
 ## With a real client: acpx
 
-{release}, before Rekindle and each agent. acpx keeps a process of its own in the background, which
-was killed with the rest. It begins a new session without a word when one cannot be resumed, so the
-store was asked in the end: all three turns must be in one session.
+{release}, with each agent behind Rekindle. acpx has a process of its own in the background, which
+was killed with the others. It silently starts a new session if one cannot be resumed, so the store
+was checked at the end: all three turns must be in one session.
 """
 
 _IMPORTS_HEAD = """\
 ## Imported from the tools themselves
 
-Each tool made a session without Rekindle: it read a note, thought, changed a word of the note, and
-failed to read a file that is not there. What its agent told meanwhile was kept. Then `rekindle
-import` read the tool's own files into an empty store, which was loaded over ACP: through an agent
-that has no sessions, through the agent of another tool, and through the one that made it, with its
-files as they were.
+Each tool created a session without Rekindle: it read a note, thought, changed a word of the note,
+and failed to read a missing file. The updates of its agent were kept. Then `rekindle import` read
+the tool's own files into an empty store. The session was loaded over ACP with an agent without
+sessions, with the agent of another tool, and with the tool's own agent and its unchanged files.
 
-What load tells was compared with what was seen live: the words of the user and of the agent, the
-thoughts, their order, and of each tool call its kind, status, title, files, text and diff. It is
-the same, but for what is listed below with its reason; anything else would be an ✗.
+The replay was compared with the live session: the text of the user and of the agent, the thoughts,
+their order, and the kind, status, title, files, text and diff of each tool call. They are equal,
+except for the differences below with their reasons. Any other difference would be an ✗.
 """
 _MARKS = {"ok": "✓", "not offered": "not offered", "failed": "✗", "not reached": "—"}
 _MEANS = {"native": "by itself", "told": "told"}
@@ -86,13 +84,13 @@ def release_label(result: Result) -> str:
 
 
 class FailureNotes:
-    """Cells of a table, and the notes below it."""
+    """The cells of a table, and the numbered notes on failures below it."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def cell(self, outcome: Outcome | None) -> str:
-        """Return what a table shows of an outcome."""
+        """Return the cell of an outcome."""
         if outcome is None:
             return "—"
         mark = _MARKS[outcome.status]
@@ -104,13 +102,13 @@ class FailureNotes:
 
     @property
     def lines(self) -> list[str]:
-        """The notes, each with the number that cells have."""
+        """The notes, with the numbers of the cells."""
         notes = [f"{number}. {remark}" for remark, number in self._numbers.items()]
         return [*notes, ""] if notes else []
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
@@ -127,13 +125,13 @@ def compose(results: Sequence[Result]) -> str:
 
 
 def summary_table(results: Sequence[Result]) -> str:
-    """Return the table for README: what each agent lacks bare, and has behind Rekindle."""
+    """Return the table for README: the features of each agent, bare and behind Rekindle."""
     rows = [(release_label(result), _lacks(result), _has(result)) for result in results]
     return markdown_table(("agent", "bare, it lacks", "behind Rekindle"), rows)
 
 
 def update_readme(readme: str, results: Sequence[Result]) -> str:
-    """Return README with the table in its place. Raises ValueError if there is none for it."""
+    """Return README with the table replaced. Raises ValueError if its marks are missing."""
     before, begin, rest = readme.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not end:
@@ -149,11 +147,11 @@ def _lacks(result: Result) -> str:
     if result.not_run:
         return result.not_run
     steps = result.forms.get("bare", {})
-    missing = [_step(step) for step, it in steps.items() if it.status == "not offered"]
-    failing = [_step(step) for step, it in steps.items() if it.status == "failed"]
-    words = [", ".join(missing)] if missing else []
-    words += [f"does not work: {', '.join(failing)}"] if failing else []
-    return "; ".join(words) or "nothing"
+    missing = [_step(step) for step, found in steps.items() if found.status == "not offered"]
+    failing = [_step(step) for step, found in steps.items() if found.status == "failed"]
+    parts = [", ".join(missing)] if missing else []
+    parts += [f"does not work: {', '.join(failing)}"] if failing else []
+    return "; ".join(parts) or "nothing"
 
 
 def _has(result: Result) -> str:
@@ -162,24 +160,26 @@ def _has(result: Result) -> str:
     behind = [result.forms.get(form, {}) for form in FORMS if form != "bare"]
     if result.is_as_expected:
         told = [
-            _TOLD[step] for step in _TOLD if any(item[step].remark == "told" for item in behind)
+            _HANDOVERS[step]
+            for step in _HANDOVERS
+            if any(item[step].remark == "told" for item in behind)
         ]
         return f"all of it; told the record {', '.join(told)}" if told else "all of it"
     failing = dict.fromkeys(
-        _step(step) for steps in behind for step, it in steps.items() if it.status != "ok"
+        _step(step) for steps in behind for step, found in steps.items() if found.status != "ok"
     )
     others = {"what acpx needs": result.acpx, "what is imported from it": result.imports}
     failing |= dict.fromkeys(
-        words
-        for words, steps in others.items()
-        if any(value.status != "ok" for value in steps.values())
+        label
+        for label, steps in others.items()
+        if any(found.status != "ok" for found in steps.values())
     )
     return f"all but {', '.join(failing)}"
 
 
 def _step(step: str) -> str:
-    """Return a step in a few words."""
-    return _IN_SHORT.get(step, step)
+    """Return the short label of a step."""
+    return _SHORT_LABELS.get(step, step)
 
 
 def _agent(result: Result) -> str:
@@ -213,12 +213,12 @@ def _acpx(results: Sequence[Result]) -> str:
         for item in ran
     ]
     release = ", ".join(f"`{item}`" for item in ACPX.releases)
-    head = _OF_ACPX.format(release=release)
+    head = _ACPX_HEAD.format(release=release)
     return "\n".join([head, markdown_table(("", *ACPX_STEPS.values()), rows), "", *notes.lines])
 
 
 def imports_section(results: Sequence[Result]) -> str:
-    """Return that part."""
+    """Return the part about imported sessions."""
     tools = [result for result in results if agent_named(result.agent).tool]
     lines = [_IMPORTS_HEAD, *_not_run(tools)]
     ran = [item for item in tools if item.imports]
@@ -249,13 +249,13 @@ def _import_cell(notes: FailureNotes, result: Result, step: str) -> str:
 
 def _differences(result: Result) -> Iterator[tuple[str, ...]]:
     tool = agent_named(result.agent).tool
-    for it in result.differences:
-        found = it.difference
-        yield tool, found.of, _quoted(found.live), _quoted(found.later), it.reason
+    for explained in result.differences:
+        found = explained.difference
+        yield tool, found.of, _quoted(found.live), _quoted(found.later), explained.reason
 
 
-def _quoted(words: str) -> str:
-    """Return words as a cell of a table can have them."""
-    line = words.replace("\n", "⏎").replace("|", "\\|")
-    # Two: what tools say has one backtick or three.
+def _quoted(text: str) -> str:
+    """Return a text as a cell of a table."""
+    line = text.replace("\n", "⏎").replace("|", "\\|")
+    # Two backticks, because the texts of tools have one or three.
     return f"`` {line} ``" if line else "—"

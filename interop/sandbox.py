@@ -1,4 +1,4 @@
-"""`kill -9` for all that we have started, and all that was started by that."""
+"""The isolation of agents: a network namespace with loopback only, and `kill -9` for all."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ _ROUNDS = 20
 _REAPING_ROUNDS = 1000
 _TICK = 0.01
 _BRING_UP = 'ip link set lo up && exec "$@"'
-# What agents see of the machine's own environment.
+# The variables that agents get from the machine's environment.
 _KEPT = ("LANG", "LC_ALL", "PATH", "TERM", "TMPDIR")
 
 
@@ -24,19 +24,19 @@ _KEPT = ("LANG", "LC_ALL", "PATH", "TERM", "TMPDIR")
 
 
 class NotIsolated(Exception):
-    """Agents could reach the network."""
+    """The agents would have access to the network."""
 
 
 def isolated_command(command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return how to run a command apart from the network, and its environment.
+    """Return a command wrapped in a network namespace, and its environment.
 
     Raises NotIsolated.
     """
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     for unshare in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
-        apart = [*unshare, "sh", "-c", _BRING_UP, "sh"]
-        if _works([*apart, "true"]):
-            return [*apart, *command], environ
+        wrapper = [*unshare, "sh", "-c", _BRING_UP, "sh"]
+        if _works([*wrapper, "true"]):
+            return [*wrapper, *command], environ
     raise NotIsolated(
         "no network namespace could be made: this needs Linux, with `unshare`, `ip` and the right "
         "to use them"
@@ -44,7 +44,7 @@ def isolated_command(command: Sequence[str]) -> tuple[list[str], dict[str, str]]
 
 
 def check_isolation() -> None:
-    """Raise NotIsolated unless this process has nothing but loopback."""
+    """Raise NotIsolated unless loopback is the only network of this process."""
     names = [name for _, name in socket.if_nameindex()]
     if names != ["lo"]:
         raise NotIsolated(f"there are other networks than loopback here: {', '.join(names)}")
@@ -60,15 +60,15 @@ def _works(command: Sequence[str]) -> bool:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what leaves its own, so that nothing escapes. Linux only."""
+    """Become the parent of orphaned descendants, so that none escapes. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def kill_descendants(*, but_for_children: bool = False) -> None:
-    """Kill them all; what they start meanwhile is found in the next round.
+    """Kill all descendants. Processes that they start meanwhile are killed in the next round.
 
-    Behind Rekindle, our child is Rekindle: without it, this kills the agent alone.
+    Behind Rekindle, the child is Rekindle: `but_for_children` kills the agent alone.
     """
     for _ in range(_ROUNDS):
         children, below = _descendants()
@@ -81,7 +81,7 @@ def kill_descendants(*, but_for_children: bool = False) -> None:
 
 
 def reap() -> None:
-    """Take in all that was killed. Only for when no process that we have started is waited for."""
+    """Reap killed processes. Call it only while no other code waits for a child."""
     with suppress(ChildProcessError):
         for _ in range(_REAPING_ROUNDS):
             if not os.waitpid(-1, os.WNOHANG)[0]:
@@ -89,7 +89,7 @@ def reap() -> None:
 
 
 def _descendants() -> tuple[list[int], list[int]]:
-    """Return our children, and all that is below them."""
+    """Return the children of this process, and the descendants of the children."""
     command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ps:
         listed, _ = ps.communicate()

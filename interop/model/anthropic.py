@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic's messages API."""
 
 import json
 from collections.abc import Iterator
@@ -25,18 +25,20 @@ _EMPTY: dict[str, Json] = {
     "text": {"text": ""},
     "tool_use": {"input": {}},
 }
-"""Of a block that a stream has begun."""
+"""The empty fields of a block at its start in a stream."""
 
 
 class Anthropic:
     """`POST /v1/messages`."""
 
     def read(self, body: Json) -> ModelRequest:
-        """Return what a request shows."""
+        """Parse a request."""
         tools = map(as_object, as_array(body.get("tools")))
         return ModelRequest(
-            said=tuple(
-                it for part in as_array(body.get("messages")) for it in _said(as_object(part))
+            messages=tuple(
+                message
+                for part in as_array(body.get("messages"))
+                for message in _messages(as_object(part))
             ),
             tools=tuple(
                 Tool(str(tool.get("name")), as_object(tool.get("input_schema"))) for tool in tools
@@ -46,12 +48,12 @@ class Anthropic:
         )
 
     def whole(self, reply: Reply, shown: ModelRequest) -> Json:
-        """Return an answer in one piece."""
+        """Return a reply as one response."""
         content = [block for block, _ in _blocks(reply, shown)]
         return {**_head(shown), "content": content, "stop_reason": _reason(reply)}
 
     def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
-        """Yield an answer as events."""
+        """Yield a reply as events."""
         for event in self._events(reply, shown):
             yield event["type"], event
 
@@ -81,28 +83,26 @@ def _head(shown: ModelRequest) -> Json:
     }
 
 
-def _said(message: Json) -> Iterator[ModelMessage]:
-    """Yield what a message has: results of tools come as messages of the user."""
+def _messages(message: Json) -> Iterator[ModelMessage]:
+    """Yield the messages in one message: tool results are part of messages of the user."""
     content = message.get("content")
-    words = as_str(content)
-    blocks = [{"type": "text", "text": words}] if words is not None else as_array(content)
+    text = as_str(content)
+    blocks = [{"type": "text", "text": text}] if text is not None else as_array(content)
     results = [as_object(item) for item in blocks if as_object(item).get("type") == "tool_result"]
     for block in results:
         inner = block.get("content")
-        yield ModelMessage("tool", as_str(inner) or _words(as_array(inner)))
+        yield ModelMessage("tool", as_str(inner) or _text(as_array(inner)))
     if len(results) < len(blocks):
-        yield ModelMessage(
-            "model" if message.get("role") == "assistant" else "user", _words(blocks)
-        )
+        yield ModelMessage("model" if message.get("role") == "assistant" else "user", _text(blocks))
 
 
-def _words(blocks: list[Any]) -> str:
+def _text(blocks: list[Any]) -> str:
     parts = (as_str(as_object(block).get("text")) for block in blocks)
     return "\n".join(part for part in parts if part)
 
 
 def _blocks(reply: Reply, shown: ModelRequest) -> Iterator[tuple[Json, list[Json]]]:
-    """Yield the blocks of an answer, each with the pieces that it comes in."""
+    """Yield the blocks of a reply, each with its deltas."""
     if reply.thought:
         thinking = {"type": "thinking", "thinking": reply.thought, "signature": _SIGNATURE}
         pieces = [{"type": "thinking_delta", "thinking": half} for half in halves(reply.thought)]

@@ -1,4 +1,4 @@
-"""What each dialect does: read a request, and write a reply, whole or as a stream."""
+"""The messages of the model, and the protocol of a dialect that reads and writes them."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol
@@ -7,14 +7,14 @@ from msgspec import Struct
 
 Json = dict[str, Any]
 Event = tuple[str | None, Json | str]
-"""A name, where the dialect names its events, and what it says."""
+"""The name of an event, if the dialect has names, and its data."""
 
 
 Role = Literal["user", "model", "tool"]
 
 
 class ModelMessage(Struct, frozen=True):
-    """One message: of the user, of the model, or what a tool brought."""
+    """A message of the user or the model, or the result of a tool."""
 
     role: Role
     text: str
@@ -28,25 +28,25 @@ class Tool(Struct, frozen=True):
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """All that one request shows to the model."""
+    """The content of one request to the model."""
 
-    said: tuple[ModelMessage, ...]
+    messages: tuple[ModelMessage, ...]
     tools: tuple[Tool, ...]
     is_streamed: bool
     model: str
 
 
 class TextReply(Struct, frozen=True):
-    """The model answers in words; if it `hangs`, half of them are all that ever comes."""
+    """An answer in text. If it `hangs`, only the first half is ever sent."""
 
     text: str
     hangs: bool = False
     thought: str = ""
-    """What it thinks before."""
+    """The thought before the answer."""
 
 
 class ToolReply(Struct, frozen=True):
-    """The model wants a tool to be called."""
+    """A tool call of the model."""
 
     name: str
     arguments: Json
@@ -57,27 +57,27 @@ Reply = TextReply | ToolReply
 
 
 class Dialect(Protocol):
-    """One way to talk to a model over HTTP."""
+    """The HTTP API of one vendor."""
 
     def read(self, body: Json) -> ModelRequest:
-        """Return what a request shows."""
+        """Parse a request."""
         ...
 
     def whole(self, reply: Reply, shown: ModelRequest) -> Json:
-        """Return an answer in one piece."""
+        """Return a reply as one response."""
         ...
 
     def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
-        """Yield an answer as events."""
+        """Yield a reply as events."""
         ...
 
 
-def halves(words: str) -> tuple[str, str]:
-    """Part words in two, so that a stream has more than one piece."""
-    middle = len(words) // 2
-    return words[:middle], words[middle:]
+def halves(text: str) -> tuple[str, str]:
+    """Split a text in two, so that a stream has more than one chunk."""
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
 
 
 def number(shown: ModelRequest) -> int:
-    """Return a number that is new with each request of a conversation, and always the same."""
-    return len(shown.said)
+    """Return a number for ids that is unique per request of a conversation, and reproducible."""
+    return len(shown.messages)

@@ -1,4 +1,4 @@
-"""Gemini's generateContent. Whether it streams stands in the address, not in the body."""
+"""Gemini's generateContent. The path, not the body, selects streaming."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,15 +18,17 @@ class Gemini:
         self._is_streamed = is_streamed
 
     def read(self, body: Json) -> ModelRequest:
-        """Return what a request shows."""
+        """Parse a request."""
         declared = (
-            as_object(it)
+            as_object(declaration)
             for tool in as_array(body.get("tools"))
-            for it in as_array(as_object(tool).get("functionDeclarations"))
+            for declaration in as_array(as_object(tool).get("functionDeclarations"))
         )
         return ModelRequest(
-            said=tuple(
-                it for part in as_array(body.get("contents")) for it in _said(as_object(part))
+            messages=tuple(
+                message
+                for part in as_array(body.get("contents"))
+                for message in _messages(as_object(part))
             ),
             tools=tuple(Tool(str(item.get("name")), _schema(item)) for item in declared),
             is_streamed=self._is_streamed,
@@ -34,12 +36,12 @@ class Gemini:
         )
 
     def whole(self, reply: Reply, shown: ModelRequest) -> Json:
-        """Return an answer in one piece."""
+        """Return a reply as one response."""
         del shown
         return _chunk([*_thoughts(reply), _part(reply)], is_last=True)
 
     def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
-        """Yield an answer as events."""
+        """Yield a reply as events."""
         del shown
         for thought in _thoughts(reply):
             yield None, _chunk([thought], is_last=False)
@@ -55,15 +57,15 @@ def _schema(declaration: Json) -> Json:
     return as_object(declaration.get("parametersJsonSchema") or declaration.get("parameters"))
 
 
-def _said(content: Json) -> Iterator[ModelMessage]:
+def _messages(content: Json) -> Iterator[ModelMessage]:
     parts = [as_object(part) for part in as_array(content.get("parts"))]
     results = [as_object(part["functionResponse"]) for part in parts if "functionResponse" in part]
     for result in results:
         response = as_object(result.get("response"))
         yield ModelMessage("tool", as_str(response.get("output")) or str(response))
     if len(results) < len(parts):
-        words = "\n".join(as_str(part.get("text")) or "" for part in parts)
-        yield ModelMessage("model" if content.get("role") == "model" else "user", words)
+        text = "\n".join(as_str(part.get("text")) or "" for part in parts)
+        yield ModelMessage("model" if content.get("role") == "model" else "user", text)
 
 
 def _thoughts(reply: Reply) -> list[Json]:

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions."""
+"""OpenAI's chat completions API."""
 
 import json
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ class OpenaiChat:
     """`POST /v1/chat/completions`."""
 
     def read(self, body: Json) -> ModelRequest:
-        """Return what a request shows."""
+        """Parse a request."""
         messages = map(as_object, as_array(body.get("messages")))
         functions = (
             as_object(as_object(item).get("function")) for item in as_array(body.get("tools"))
         )
         return ModelRequest(
-            said=tuple(
-                ModelMessage(role, _words(message.get("content")))
+            messages=tuple(
+                ModelMessage(role, _text(message.get("content")))
                 for message in messages
                 if (role := _ROLES.get(as_str(message.get("role")))) is not None
             ),
@@ -47,13 +47,13 @@ class OpenaiChat:
         )
 
     def whole(self, reply: Reply, shown: ModelRequest) -> Json:
-        """Return an answer in one piece."""
+        """Return a reply as one response."""
         message: Json = {"role": "assistant", **_content(reply, shown)}
         choice = {"index": 0, "message": message, "finish_reason": _reason(reply)}
         return {**_head(shown, "chat.completion"), "choices": [choice], "usage": _USAGE}
 
     def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
-        """Yield an answer as events."""
+        """Yield a reply as events."""
         head = _head(shown, "chat.completion.chunk")
         for delta in _deltas(reply, shown):
             yield None, {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
@@ -66,7 +66,7 @@ def _head(shown: ModelRequest, kind: str) -> Json:
     return {"id": f"chat_{number(shown)}", "object": kind, "created": 0, "model": shown.model}
 
 
-def _words(content: object) -> str:
+def _text(content: object) -> str:
     parts = (as_str(as_object(part).get("text")) for part in as_array(content))
     return as_str(content) or "\n".join(part for part in parts if part)
 

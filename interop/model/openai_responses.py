@@ -1,4 +1,4 @@
-"""OpenAI's responses."""
+"""OpenAI's responses API."""
 
 import json
 from collections.abc import Iterator
@@ -33,12 +33,14 @@ class OpenaiResponses:
     """`POST /v1/responses`."""
 
     def read(self, body: Json) -> ModelRequest:
-        """Return what a request shows."""
+        """Parse a request."""
         asked = body.get("input")
         items = [{"role": "user", "content": asked}] if isinstance(asked, str) else as_array(asked)
         tools = map(as_object, as_array(body.get("tools")))
         return ModelRequest(
-            said=tuple(said for item in items if (said := _said(as_object(item))) is not None),
+            messages=tuple(
+                message for item in items if (message := _message(as_object(item))) is not None
+            ),
             tools=tuple(
                 Tool(str(tool.get("name")), as_object(tool.get("parameters")))
                 for tool in tools
@@ -49,11 +51,11 @@ class OpenaiResponses:
         )
 
     def whole(self, reply: Reply, shown: ModelRequest) -> Json:
-        """Return an answer in one piece."""
+        """Return a reply as one response."""
         return _response(shown, "completed", [*_thoughts(reply, shown), _item(reply, shown)])
 
     def stream(self, reply: Reply, shown: ModelRequest) -> Iterator[Event]:
-        """Yield an answer as events, numbered."""
+        """Yield a reply as numbered events."""
         for seq, event in enumerate(self._events(reply, shown)):
             yield event["type"], {**event, "sequence_number": seq}
 
@@ -86,14 +88,14 @@ class OpenaiResponses:
         yield {"type": "response.completed", "response": _response(shown, "completed", output)}
 
 
-def _said(item: Json) -> ModelMessage | None:
+def _message(item: Json) -> ModelMessage | None:
     if str(item.get("type")).endswith("_call_output"):
-        return ModelMessage("tool", _words(item.get("output")))
+        return ModelMessage("tool", _text(item.get("output")))
     role = _ROLES.get(as_str(item.get("role")))
-    return None if role is None else ModelMessage(role, _words(item.get("content")))
+    return None if role is None else ModelMessage(role, _text(item.get("content")))
 
 
-def _words(content: object) -> str:
+def _text(content: object) -> str:
     parts = (as_str(as_object(part).get("text")) for part in as_array(content))
     return as_str(content) or "\n".join(part for part in parts if part)
 

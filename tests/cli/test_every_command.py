@@ -1,4 +1,4 @@
-"""What holds for every command, those to come included: documented, and never a traceback."""
+"""Rules for every command, also for new ones: it is documented, and prints no traceback."""
 
 import argparse
 import os
@@ -33,7 +33,7 @@ every_command = pytest.mark.parametrize("command", COMMANDS)
 
 
 def arguments_for(command: str, session: str) -> list[str]:
-    """Return arguments that a command can be called with, as its own parser tells."""
+    """Return valid arguments for a command, derived from its parser."""
     _, parser = load_command(command)
     places = [action for action in parser._actions if not action.option_strings]  # noqa: SLF001
     words = [word for place in places for word in _values_for(place, session)]
@@ -53,7 +53,7 @@ def _values_for(place: argparse.Action, session: str) -> list[str]:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return an environment in which there is nothing but a home and a store with a session."""
+    """Return a minimal environment with a home and a store with one session."""
     home = tmp_path / "home"
     home.mkdir()
     path = tmp_path / "s.db"
@@ -72,7 +72,7 @@ def run(
     before: Callable[[], None] | None = None,
     program: tuple[str, ...] = REKINDLE,
 ) -> tuple[int, str]:
-    """Return the exit code and what is on stderr, once it is sure that these are as they should."""
+    """Run a command without a traceback; return its documented exit code and its stderr."""
     done = subprocess.run(
         [*program, *words],
         env=environ,
@@ -123,7 +123,7 @@ def test_documents_name_only_existing_commands() -> None:
 
 @pytest.fixture
 def remove_folder(tmp_path: Path) -> Callable[[], None]:
-    """Return what changes into a folder that is not there any more."""
+    """Return a function that enters a folder and removes it."""
     gone = tmp_path / "gone"
 
     def remove() -> None:
@@ -281,8 +281,8 @@ def test_full_disk_causes_no_traceback(environ: dict[str, str], command: str) ->
         run(environ, command, *arguments_for(command, "ses_1"), stdout=full.fileno())
 
 
-# Interrupts itself when it does something for the n-th time that Python takes notice of: imports,
-# opens a file, starts a process. So the moment is always the same one.
+# Interrupts itself at the n-th audit event: an import, an opened file, a started process. So the
+# moment is the same in every run.
 INTERRUPTED = """
 import os, signal, sys
 from rekindle.cli.main import main
@@ -366,7 +366,7 @@ _COLOUR = r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;)[0-9;]*m"
 
 
 def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
-    """Return what a command prints to a terminal."""
+    """Return the output of a command on a terminal."""
     outer, inner = os.openpty()
     with subprocess.Popen(
         [*REKINDLE, *words],
@@ -381,7 +381,7 @@ def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
             while piece := os.read(outer, 65536):
                 shown += piece
         except OSError:
-            # Linux says so when the last one has hung up.
+            # Linux raises this once the other end is closed.
             pass
     os.close(outer)
     return shown.decode()

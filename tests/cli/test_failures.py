@@ -1,4 +1,4 @@
-"""What comes in the way of commands: full disks, odd times, signals, folders that are elsewhere."""
+"""Commands under adverse conditions: full disks, odd times, signals, missing folders."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_folder_is_not_a_store(tmp_path: Path, words: str) -> None:
 
 
 def forbid_file_growth() -> None:
-    """Be what a full disk is to whoever writes."""
+    """Make every write fail, like a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
@@ -85,7 +85,7 @@ def test_store_on_a_full_disk_can_be_read(path: Path, words: str, has_log: bool)
 
 
 def leave_wal(path: Path) -> None:
-    """Record something, and die before it is brought into the file."""
+    """Record an entry, and exit before the WAL is checkpointed."""
     code = (
         "import os, sys; from pathlib import Path; from recorded_sessions import asked, opened;"
         "from rekindle.store.sqlite.store import SqliteStore;"
@@ -248,7 +248,7 @@ def test_store_url_with_three_slashes_is_relative(path: Path, tmp_path: Path) ->
     assert "sqlite:////absolute/path" in cli(path, "list", "--help").stdout.replace("\n", " ")
 
 
-# -- what is gone ---------------------------------------------------------------------------
+# -- deleted sessions -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", ["show", "export", "export --format acp"])

@@ -1,4 +1,4 @@
-"""What `--json` prints is what docs/json.md says: whoever changes one has to change the other."""
+"""The output of `--json` matches docs/json.md."""
 
 import json
 import re
@@ -117,7 +117,7 @@ def test_week_matches_the_documentation() -> None:
 
 
 def test_json_has_no_control_characters_and_no_nan(path: Path) -> None:
-    """A terminal would obey the one, and other programs would refuse the other."""
+    """A terminal interprets control characters, and other programs reject NaN."""
     words = "findme \x9b31m \x9d0;title\x9c \x7f \u202e \u200f \u2028"
     line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}})
     call = '{"params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":[1e999]}}}'

@@ -1,4 +1,4 @@
-"""What waits to be recorded, as commands see it."""
+"""Pending changes in the output of commands."""
 
 import json
 import os
@@ -68,11 +68,11 @@ def test_doctor_reports_pending_changes_of_live_and_dead_processes(path: Path) -
     assert findings(path) == []
     living, dead = waiting(path), waiting(path)
     dead.leave()
-    told = {
+    reports = {
         ("warning", f"a Rekindle that runs cannot record: 2 entries in {living.path}, so far"),
         ("warning", f"2 entries not recorded yet in {dead.path}, of a process that has ended"),
     }
-    assert set(findings(path)) == told
+    assert set(findings(path)) == reports
     assert count(path) == 1
     assert sorted(level for level, _ in findings(path, "--fix")) == ["fixed", "warning"]
     assert count(path) == 3
@@ -146,15 +146,15 @@ def test_damaged_pending_change_is_kept_and_reported(path: Path) -> None:
     dead.add([said("ses_1", LINE), said("ses_1", LINE)])
     dead.leave()
     content = bytearray(dead.path.read_bytes())
-    # The length of the first change, which says where the next one begins.
+    # Damage the length of the first change, which gives the start of the next one.
     content[len(MARK)] ^= 1
     dead.path.write_bytes(content)
-    told: list[str] = []
-    open_store(path, tell=told.append).close()
+    reports: list[str] = []
+    open_store(path, tell=reports.append).close()
     kept = dead.path.with_name(dead.path.name + ".damaged")
     assert count(path) == 1 + 3
     assert pending_files(path) == [kept]
-    assert told == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
+    assert reports == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
     for words in ((), ("--fix",)):
         what = f"{kept} was damaged: what can be read of it is recorded, the rest is not"
         assert findings(path, *words) == [("warning", what)]

@@ -1,4 +1,4 @@
-"""What differs between two tellings of a session is seen, and whether it has a known reason."""
+"""The comparison of a live session with its replay, and the known reasons for differences."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ LIVE: list[Item] = [ASKED, THOUGHT, call(), SAID]
 
 
 def test_equal_records_have_no_differences() -> None:
-    # Ids, what was given to the tool, plans and lines are not what people compare.
+    # Ids, raw input, plans and line numbers are not compared.
     later = [ASKED, THOUGHT, Plan(id=None, entries=()), call("t2", rawInput={}), SAID]
     assert differences(LIVE, later) == []
 
@@ -37,8 +37,8 @@ def test_equal_records_have_no_differences() -> None:
 @pytest.mark.parametrize(
     ("later", "expected"),
     [
-        ([ASKED, THOUGHT, call()], [Difference("words of the agent", "Done.", "")]),
-        ([THOUGHT, call(), SAID], [Difference("words of the user", "Change it.", "")]),
+        ([ASKED, THOUGHT, call()], [Difference("text of the agent", "Done.", "")]),
+        ([THOUGHT, call(), SAID], [Difference("text of the user", "Change it.", "")]),
         ([ASKED, THOUGHT, SAID], [Difference("a tool call", "(called)", "")]),
         ([*LIVE, call()], [Difference("a tool call", "", "(called)")]),
     ],
@@ -58,7 +58,7 @@ def test_changed_text_is_shown_with_the_original() -> None:
     other = Message(role=Role.THOUGHT, blocks=({"type": "text", "text": "Two words."},))
     found = differences([ASKED, WARNED, THOUGHT, SAID], [ASKED, other, SAID])
     assert found == [
-        Difference("words of the agent", "Beware.", ""),
+        Difference("text of the agent", "Beware.", ""),
         Difference("a thought", "One word.", "Two words."),
     ]
 
@@ -73,7 +73,7 @@ TEXT = {"type": "content", "content": {"type": "text", "text": "Applied."}}
         ({"status": "failed"}, "status of a call"),
         ({"title": "Edit"}, "title of a call"),
         ({"locations": []}, "files of a call"),
-        ({"content": [*EDIT["content"], TEXT]}, "what a call shows"),
+        ({"content": [*EDIT["content"], TEXT]}, "text of a call"),
         ({"content": []}, "change by a call"),
         ({"content": [{**EDIT["content"][0], "newText": "two"}]}, "change by a call"),
         ({"content": [{**EDIT["content"][0], "path": "/p/b.txt"}]}, "change by a call"),
@@ -90,7 +90,7 @@ def test_only_known_differences_have_reasons() -> None:
     assert known_reason("codex", thought) is not None
     assert known_reason("claude", thought) is None
     assert known_reason("codex", Difference("a thought", "\n\nOne word.", "Two words.")) is None
-    assert known_reason("codex", Difference("words of the user", "\n\nOne.", "One.")) is None
+    assert known_reason("codex", Difference("text of the user", "\n\nOne.", "One.")) is None
 
 
 def test_reason_applies_only_to_the_same_change() -> None:
@@ -105,9 +105,9 @@ def test_reason_applies_only_to_the_same_change() -> None:
 def test_every_reason_names_a_compared_field() -> None:
     found = differences([call()], [call(kind="", status="", title="", locations=[], content=[])])
     compared = {item.of for item in found} | {
-        "what a call shows",
+        "text of a call",
         "a thought",
-        "words of the agent",
+        "text of the agent",
     }
     for known in (it for several in KNOWN_DIFFERENCES.values() for it in several):
         assert known.of in compared

@@ -14,8 +14,8 @@ SCHEMA = READ.schema
 FILE = "/p/note.txt"
 
 
-def shown(*said: ModelMessage, tools: tuple[Tool, ...] = (READ,)) -> ModelRequest:
-    return ModelRequest(said=said, tools=tools, is_streamed=False, model="fake")
+def shown(*messages: ModelMessage, tools: tuple[Tool, ...] = (READ,)) -> ModelRequest:
+    return ModelRequest(messages=messages, tools=tools, is_streamed=False, model="fake")
 
 
 def test_read_task_leads_to_a_tool_call() -> None:
@@ -77,8 +77,8 @@ def test_report_counts_messages_and_tasks_and_repeats_the_note() -> None:
 
 
 def test_history_within_a_prompt_is_not_counted_as_messages() -> None:
-    told = f"User: {behaviour.task('alpha', FILE)}\nYou: the word of the note is heron"
-    reply = behaviour.reply_to(shown(ModelMessage("user", f"{told}\n{behaviour.task('bravo')}")))
+    history = f"User: {behaviour.task('alpha', FILE)}\nYou: the word of the note is heron"
+    reply = behaviour.reply_to(shown(ModelMessage("user", f"{history}\n{behaviour.task('bravo')}")))
     assert isinstance(reply, TextReply)
     assert behaviour.read_report(reply.text) == behaviour.Report(
         earlier=0, tasks=("alpha",), word="heron"

@@ -22,7 +22,7 @@ def test_report_shows_features_that_only_rekindle_provides() -> None:
     whole = result(forms={"bare": bare, "v1": OK, "v2": OK})
     assert whole.is_as_expected
     assert "| delete; does not work: load | all of it" in summary_table([whole])
-    assert "| load tells all of it | ✗ (1) | ✓ | ✓ |" in compose([whole])
+    assert "| load replays all of it | ✗ (1) | ✓ | ✓ |" in compose([whole])
     assert "\n1. no\n" in compose([whole])
 
 
@@ -48,12 +48,12 @@ IMPORTED = dict.fromkeys(IMPORT_STEPS, Outcome("ok")) | {"other": Outcome("ok", 
 
 
 def test_report_shows_imports_with_differences_and_reasons() -> None:
-    why = ExplainedDifference(Difference("what a call shows", "", "```\na|b\n```"), "it is so")
+    why = ExplainedDifference(Difference("text of a call", "", "```\na|b\n```"), "it is so")
     whole = result(forms={"bare": OK, "v1": OK, "v2": OK}, imports=IMPORTED, differences=(why,))
     assert whole.is_as_expected
     document = compose([whole])
-    assert f"| the agent of another tool goes on with it | ✓ told: {SPEC.successor} |" in document
-    row = f"| {SPEC.tool} | what a call shows | — | `` ```⏎a\\|b⏎``` `` | it is so |"
+    assert f"| the agent of another tool continues it | ✓ told: {SPEC.successor} |" in document
+    row = f"| {SPEC.tool} | text of a call | — | `` ```⏎a\\|b⏎``` `` | it is so |"
     assert row in document
 
 

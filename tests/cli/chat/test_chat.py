@@ -11,15 +11,15 @@ from pty_terminal import Terminal
 from rekindle.store.sqlite.store import SqliteStore
 from stdio_client import EXAMPLE_AGENT, is_running
 
-# What has to be typed for these keys.
+# The bytes of these keys.
 ALT_ENTER = "\x1b\r"
 SILENCE = 0.6
-"""Longer than whoever types a sentence pauses within it."""
+"""Longer than a pause within typed text."""
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 TAB = "\t"
 UP = "\x1b[A"
-PROMPT = "❯"  # noqa: RUF001 - what it looks like
+PROMPT = "❯"  # noqa: RUF001 - the prompt's character
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_chat_shows_all_updates_and_asks_for_permission(store: Path, folder: Pat
         ):
             assert words in terminal.shown
         terminal.type(UP)
-        terminal.stays(SILENCE)
+        terminal.assert_unchanged(SILENCE)
         terminal.type("y")
         terminal.wait_for("→ Allow once")
         terminal.wait_for("✓ Edit /")
@@ -116,10 +116,10 @@ def test_typed_sentence_does_not_answer_a_question(store: Path, folder: Path) ->
         terminal.wait_for("3  Reject (n)")
         for typed in ("\x1b[200~yes, what does this do?\x1b[201~", "what does this do? y", "2y"):
             terminal.type(typed)
-            terminal.stays(SILENCE)
+            terminal.assert_unchanged(SILENCE)
         for letter in "why not":
             terminal.type(letter)
-        terminal.stays(SILENCE)
+        terminal.assert_unchanged(SILENCE)
         terminal.type("n")
         terminal.wait_for("→ Reject")
         terminal.type(CTRL_D)

@@ -1,4 +1,4 @@
-"""A terminal that is made narrower or wider while somebody chats."""
+"""A terminal whose width changes during a chat."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`rekindle delete`, `undelete` and `relocate`, as a person uses them."""
+"""`rekindle delete`, `undelete` and `relocate`."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def test_purge_removes_all_bytes_from_the_files(path: Path) -> None:
 
 
 def record_interleaved(path: Path) -> list[tuple[str, list[str]]]:
-    """Record many sessions in turns, so that their entries share pages; return their words."""
+    """Record sessions alternately, so that their entries share pages; return their texts."""
     words: dict[str, list[str]] = {f"many_{number:02}": [] for number in range(30)}
     with SqliteStore(path) as store:
         for part in range(12):

@@ -225,7 +225,7 @@ def test_bundle_is_imported_from_a_pipe(store: Path, tmp_path: Path) -> None:
     bundle = export(store, "s2", SESSION, "s2", "--format", "bundle").stdout
     assert cli("import", "--store", tmp_path / "t.db", "-", given=bundle).returncode == 0
     plain = gzip.decompress(bundle)
-    # As a shell names what another command prints.
+    # The path of a process substitution in a shell.
     for name in ("-", "/dev/stdin"):
         done = cli("import", "--store", tmp_path / "t.db", name, given=plain)
         assert done.stdout.count(b"unchanged") == 2
@@ -310,7 +310,7 @@ def test_interrupted_import_is_silent_and_leaves_nothing(tmp_path: Path) -> None
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
-    # A pipe holds no more than that, so when all of it is written, somebody reads.
+    # A pipe holds no more than this, so the import reads once all of it is written.
     process.stdin.write(b'{"rekindle":"bundle","version":1}\n' + b"x" * 200_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)

@@ -33,7 +33,7 @@ OTHER = SESSION.replace("1", "2")
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Return a home with two sessions, of two projects."""
+    """Return a home with two sessions of two projects."""
     for session, cwd in ((SESSION, CWD), (OTHER, "/home/user/other")):
         it = ClaudeFile(session, cwd)
         it.turn(1)
@@ -235,7 +235,7 @@ def test_json_matches_the_documentation(home: Path) -> None:
 
 
 class Watcher:
-    """A process that watches; every wait for a line of it is bounded."""
+    """A process with `--watch`. Every wait for a line is bounded."""
 
     def __init__(self, home: Path, source: str = "claude") -> None:
         self.process = subprocess.Popen(
@@ -254,13 +254,13 @@ class Watcher:
         self._lines.put("")
 
     def until(self, begin: str) -> str:
-        """Return the next line that begins so."""
+        """Return the next line with this beginning."""
         while not (line := self._lines.get(timeout=PATIENCE)).startswith(begin):
             assert line, f"it ended before it said {begin!r}"
         return line
 
     def end(self) -> tuple[int, str]:
-        """Interrupt it; return its exit code, and what it says then."""
+        """Interrupt the process; return its exit code, and its last output."""
         self.process.send_signal(signal.SIGINT)
         code = self.process.wait(PATIENCE)
         return code, self._lines.get(timeout=PATIENCE)

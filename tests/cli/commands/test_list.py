@@ -40,7 +40,7 @@ TITLES = {
 
 
 def entry(session: str, kind: Kind, line: bytes = b"{}") -> EntryBatch:
-    # So long ago that it moves no session in the list.
+    # Old enough to keep the order of the list.
     return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=1, data=line)
 
 
@@ -120,7 +120,7 @@ def test_table_reports_that_there_are_more(path: Path) -> None:
 def test_terminal_lists_fifty_and_a_pipe_all(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        # With the same time, too, and more than are read at once.
+        # Some have the same time, and there are more than one batch.
         store.write([Opened(session_id=f"s{n}", at_us=n // 3, cwd="/p") for n in range(2100)])
     shown = STYLE.sub("", show("list", "--store", path)).splitlines()
     assert shown[-1] == "the last 50: --limit N shows more"

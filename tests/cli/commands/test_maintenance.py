@@ -59,7 +59,7 @@ def turn(session: str, words: str, at_us: int) -> list[EntryBatch | Counted]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Make a store with sessions of 0, 50, 100 and 400 days, and a stray one of 200."""
+    """Create a store with sessions of 0, 50, 100 and 400 days, and an unopened one of 200."""
     path = tmp_path / "s.db"
     agent = AgentIdentity(name="Fake", command=("fake",))
     with SqliteStore(path) as store:

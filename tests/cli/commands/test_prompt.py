@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(store: Path, tmp_path: Path) -> str:
-    """Return a session with the example agent, which has forgotten it."""
+    """Return a recorded session of the example agent, which does not remember it."""
     return record(store, tmp_path, "My name is Ada.")
 
 
@@ -223,7 +223,7 @@ def test_closed_pipe_is_not_an_error(store: Path, session: str) -> None:
 def _start_slow_turn(
     store: Path, session: str, words: str = "slow", until: str = "until you cancel."
 ) -> "subprocess.Popen[bytes]":
-    """Begin a turn, and return when that was said."""
+    """Start a turn, and return once the output contains `until`."""
     process = subprocess.Popen(
         [*REKINDLE, "prompt", "--store", store, session, words],
         stdin=subprocess.DEVNULL,
@@ -240,7 +240,7 @@ def _start_slow_turn(
 
 
 def _children(pid: int) -> list[int]:
-    """Return what a process has started, and what that has started."""
+    """Return the descendants of a process."""
     listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, check=True)
     pairs = [tuple(map(int, line.split())) for line in listed.stdout.decode().splitlines()]
     own = [child for child, parent in pairs if parent == pid]

@@ -351,7 +351,7 @@ def test_quitting_the_pager_early_is_not_an_error(tmp_path: Path) -> None:
     assert shown(path, rows=10, PAGER="head -n 5").shown.count("\n") == 5
 
 
-# -- as it happens --------------------------------------------------------------------------
+# -- following ------------------------------------------------------------------------------
 
 
 @pytest.fixture

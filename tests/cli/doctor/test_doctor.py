@@ -1,4 +1,4 @@
-"""`rekindle doctor`: what it finds in real stores, well and unwell, and what it repairs."""
+"""`rekindle doctor`: its findings in real stores, healthy and damaged, and its repairs."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def said(session: str, line: bytes) -> EntryBatch:
 
 
 def doctor(home: Path, *words: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit code, and the findings by their check, the worst one of each."""
+    """Return the exit code, and for each check its worst finding."""
     done = run(home, "--json", *words, **variables)
     assert done.stderr == ""
     told = json.loads(done.stdout)
@@ -208,7 +208,7 @@ def test_fix_rescues_readable_entries_of_a_damaged_store(
     facts = found["damage"]["facts"]
     assert facts["path"] == str(aside)
     assert facts["sessions"] == {"saved": 1, "lost": 0}
-    # Of entries whose table is gone nothing tells that they were there.
+    # Without their table, the number of lost entries is unknown.
     assert facts["entries"] == {"saved": 0 if table == "stretch" else 1, "lost": 0}
 
 
@@ -245,7 +245,7 @@ def test_interrupted_rescue_is_finished(home: Path, path: Path) -> None:
     assert found["damage"]["level"] == "fixed"
     code, found = doctor(home, "--store", path)
     assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
-    # Long ago, so that nobody else says it.
+    # Old enough that other commands do not report it.
     assert rekindle(home, "list", "--store", path).stderr == ""
 
 
@@ -289,7 +289,7 @@ def test_files_with_similar_names_are_left_alone(home: Path, tmp_path: Path) -> 
     before = modes(tmp_path)
     code, found = doctor(home, "--store", path, "--fix")
     assert (code, found["permissions"]["what"]) == (0, "private to you")
-    # Looking makes SQLite's own files come and go.
+    # A check creates and removes SQLite's own files.
     after = modes(tmp_path)
     assert {name: after.get(name) for name in before} == before
 
@@ -490,7 +490,7 @@ def test_terminal_output_breaks_no_word(path: Path, columns: int) -> None:
     lines = terminal.shown.splitlines()
     assert max(map(len, lines)) <= columns
     shown = " ".join(terminal.shown.split())
-    # What is longer than a line cannot but be broken, and is no word.
+    # Text that is longer than a line must be broken.
     assert "no session is in use" in shown
     assert "can be read and written" in shown
     assert "(quick; --full looks at more" in shown

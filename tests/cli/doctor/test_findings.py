@@ -1,4 +1,4 @@
-"""What single checks of `rekindle doctor` find, and how they say it, without a process."""
+"""Single checks of `rekindle doctor`, without a process."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_agent_named_rekindle_is_not_taken_for_a_command(
 
 
 class Unsound:
-    """A store of which SQLite says this."""
+    """A store whose integrity check returns these errors."""
 
     def __init__(self, *complaints: str) -> None:
         self._complaints = list(complaints)

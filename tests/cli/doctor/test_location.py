@@ -1,4 +1,4 @@
-"""Where a store lies, as `rekindle doctor` sees it: disks, file systems, sizes."""
+"""The location checks of `rekindle doctor`: disks, file systems, sizes."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One value set in JSON with comments, and all else as it was."""
+"""Setting one value in JSON with comments keeps all other text."""
 
 import json
 import re
@@ -108,7 +108,7 @@ objects = st.dictionaries(st.text("abc", max_size=2), json_values, max_size=4)
 
 @st.composite
 def commented(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """Write an object as a person might: with comments, commas and lines anywhere."""
+    """Format an object with comments, commas and line breaks at random places."""
     data = draw(objects)
     count = 0
 

@@ -1,4 +1,4 @@
-"""`rekindle setup`: what it prints, and what becomes of the user's files."""
+"""`rekindle setup`: the printed snippets, and the changes to the user's files."""
 
 import json
 import os
@@ -95,13 +95,13 @@ def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -
         if "agent_servers" not in line:
             assert line in written
     assert [path.name for path in file.parent.iterdir() if path.suffix == ".tmp"] == []
-    # Once more changes nothing, and another agent comes beside the first.
+    # A second run changes nothing, and another agent is added beside the first.
     assert setup(home, editor, "--write", "--", *AGENT)[:2] == (0, f"{file} has it already\n")
     assert backups(file) == [copy]
     setup(home, editor, "--write", "--", "codex-acp")
     both = file.read_text(encoding="utf-8")
     assert ('"opencode"' in both, '"codex-acp"' in both) == (True, True)
-    # Another command for the first takes its place.
+    # Another command for the first agent replaces its command.
     setup(home, editor, "--write", "--", "opencode", "acp", "--port", "1")
     last = file.read_text(encoding="utf-8")
     assert last.count('"opencode"') == both.count('"opencode"')

@@ -31,7 +31,7 @@ from tmux import TMUX, Tmux
 
 NOW = 1_700_000_000_000_000
 AGENT = AgentIdentity(name="example-agent", command=EXAMPLE_AGENT)
-PROMPT = "❯"  # noqa: RUF001 - what it looks like
+PROMPT = "❯"  # noqa: RUF001 - the prompt's character
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|9[0-7]|38;|48;)[0-9;]*m")
 
 needs_tmux = pytest.mark.skipif(TMUX is None, reason="there is no tmux")
@@ -39,7 +39,7 @@ Pick = Callable[..., Tmux]
 
 
 def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> None:
-    """Write a session down; the later, the newer."""
+    """Record a session. Later calls make newer sessions."""
     folder.mkdir(exist_ok=True)
     with SqliteStore(store) as opened:
         at_us = NOW + len(opened.sessions(Page())) * 1_000_000
@@ -66,7 +66,7 @@ def turn(name: str, number: int, words: str) -> Iterator[EntryBatch]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Return a store with three sessions, the last of which is the newest."""
+    """Return a store with three sessions, oldest first."""
     path = tmp_path / "s.db"
     write(path, "ses_milk", tmp_path / "kitchen", "Buy oat milk", "The fridge is empty.")
     write(path, "ses_bike", tmp_path / "garage", "Mend the bike", "The zebra crossing was wet.")
@@ -102,7 +102,7 @@ def test_typing_filters_and_highlight_shows_a_preview(pick: Pick) -> None:
     assert "3 sessions" in screen
     terminal.press("Down")
     terminal.wait_for("The zebra crossing was wet.")
-    # All words, in any order: one of the title, one of the folder.
+    # All words match in any order: one in the title, one in the folder.
     terminal.type("kitch MILK")
     screen = terminal.wait_for("The fridge is empty.")
     assert "1 session\n" in screen
@@ -121,7 +121,7 @@ def test_text_of_sessions_is_searched_while_typing(pick: Pick) -> None:
     terminal.type("zeb")
     screen = terminal.wait_for("ses_bike")
     screen = terminal.wait_until(lambda it: "ses_roof" not in it and it.count("zebra") > 1)
-    # Where it was said, above the preview.
+    # The snippet is above the preview.
     assert screen.index("The zebra") < screen.index("───")
     terminal.press("Escape")
     assert terminal.end() == 0
@@ -134,7 +134,7 @@ def test_enter_resumes_the_session(tmp_path: Path, store: Path, pick: Pick) -> N
     name = record(store, folder, "My name is Ada.")
     write(store, "ses_new", tmp_path / "other", "Newest of all")
     terminal = pick()
-    # At once, before anything can have been found.
+    # The key comes before the search has any result.
     terminal.press("A", "d", "a", "Enter")
     terminal.wait_for(f"far.\n\n{PROMPT}")
     terminal.type("What did I say first?")
@@ -337,13 +337,11 @@ def test_search_reads_no_more_pages_than_needed() -> None:
     for number in range(1200):
         name = f"ses_{number:04}"
         store.write([Opened(session_id=name, at_us=NOW + number, cwd="/x")])
-    catalogue = MetadataSearch(store, Page())
-    found = catalogue.find("", 100, lambda: True)
+    search = MetadataSearch(store, Page())
+    found = search.find("", 100, lambda: True)
     assert (len(found.lines), found.has_more, store.pages) == (100, True, 1)
-    assert [line.session.id for line in catalogue.find("0000", 9, lambda: True).lines] == [
-        "ses_0000"
-    ]
+    assert [line.session.id for line in search.find("0000", 9, lambda: True).lines] == ["ses_0000"]
     pages = store.pages
-    assert catalogue.find("nothing", 9, lambda: True).lines == []
+    assert search.find("nothing", 9, lambda: True).lines == []
     assert store.pages <= pages + 1
-    assert catalogue.find("0000", 9, lambda: False).lines == []
+    assert search.find("0000", 9, lambda: False).lines == []

@@ -1,4 +1,4 @@
-"""A question for permission shows what is to be allowed, wherever it is asked."""
+"""The text of permission requests, in the chat and for one prompt."""
 
 import json
 import sys
@@ -105,7 +105,7 @@ def test_request_has_a_title(title: str, fields: dict[str, Any], words: str) -> 
     assert named("", None) == "something"
 
 
-# -- where it is asked ----------------------------------------------------------------------
+# -- in commands ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [[], ["--no-tools"], ["--tools"]])

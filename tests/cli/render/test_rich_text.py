@@ -1,4 +1,4 @@
-"""How what agents say looks on a screen."""
+"""Text of agents on a screen."""
 
 import io
 import re

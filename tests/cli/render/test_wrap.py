@@ -1,4 +1,4 @@
-"""Text that comes in bits, filled into lines on a terminal."""
+"""Streamed text, wrapped into lines on a terminal."""
 
 import re
 
@@ -11,7 +11,7 @@ BACK = re.compile(r"(.*?)\x1b\[(\d+)D\x1b\[K", re.DOTALL)
 
 
 def printed(bits: list[str], indent: int = 0) -> str:
-    """Return what is on the screen in the end."""
+    """Return the final content of the screen."""
     filling = Filling(lambda: WIDTH, indent)
     screen = ""
     for piece in map(filling.feed, bits):

@@ -1,4 +1,4 @@
-"""Completion: what is offered, and that bash, zsh and fish offer it."""
+"""Completion: the candidates, and their use by bash, zsh and fish."""
 
 import os
 import pty
@@ -22,13 +22,13 @@ NOW = 1_700_000_000_000_000
 HOSTILE = "It's $(touch /tmp/owned) `x` \\ % : \x1b[31m\n[a] {b} *"
 SHOWN = r"It's $(touch /tmp/owned) `x` \ % : \x1b[31m [a] {b} * (OpenCode"
 TYPED = r"It's $(touch /tmp/owned) `x` \ % :"
-"""What of the hostile title can stand on a line."""
+"""The part of the hostile title that can be typed."""
 SHELLS = {name: shutil.which(name) or "" for name in ("bash", "zsh", "fish")}
 
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return an environment with a store of its own, in which `rekindle` is this one."""
+    """Return an environment with its own store, in which `rekindle` is the tested one."""
     path = tmp_path / "s.db"
     titles = {
         "ses_alpha": "Fix the parser",
@@ -60,7 +60,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def complete(environ: dict[str, str], *words: str) -> tuple[str, list[str]]:
-    """Return what kind is wanted, and the words offered."""
+    """Return the kind of completion, and the offered words."""
     kind, *lines = candidates(environ, "--", *words)
     return kind, [line.partition("\t")[0] for line in lines]
 
@@ -198,7 +198,7 @@ def test_line_is_split_like_a_shell_does(
 
 
 class Terminal:
-    """A shell on a terminal, into which is typed. Every wait is bounded."""
+    """A shell on a terminal. Every wait is bounded."""
 
     def __init__(self, command: list[str], environ: dict[str, str]) -> None:
         self._pid, self._fd = pty.fork()
@@ -211,7 +211,7 @@ class Terminal:
         os.write(self._fd, words.encode())
 
     def wait_for(self, words: str) -> str:
-        """Return all that is shown up to those words."""
+        """Wait for a text; return the output up to it."""
         deadline = time.monotonic() + PATIENCE
         while words not in self.shown:
             ready, _, _ = select.select([self._fd], [], [], max(0, deadline - time.monotonic()))
@@ -221,7 +221,7 @@ class Terminal:
         return before
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the terminal."""
         os.close(self._fd)
         os.waitpid(self._pid, 0)
 
@@ -240,7 +240,7 @@ SETUP = {
 
 @pytest.fixture(params=SETUP)
 def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterator[Terminal]:
-    """Return a shell that has read its script."""
+    """Return a shell that has loaded its completion script."""
     if not SHELLS[request.param]:
         pytest.skip(f"{request.param} is not installed")
     options, script = SETUP[request.param]
@@ -267,11 +267,11 @@ def terminal(request: pytest.FixtureRequest, environ: dict[str, str]) -> Iterato
     ],
 )
 def test_shell_completes_words(terminal: Terminal, typed: str, becomes: str) -> None:
-    # What stands on the line then is not run, but said.
+    # Echo the completed line instead of running it.
     terminal.type(f"{typed}\x01echo SA''ID \x05 E''ND\n")
     terminal.wait_for("SAID ")
     said = terminal.wait_for("END").replace("\\", "")
-    # zsh takes a folder's slash away again when something else follows.
+    # zsh removes the slash of a folder if another character follows.
     assert re.sub(r"\s+", " ", said).strip().removesuffix("/") == becomes
 
 
@@ -296,7 +296,7 @@ def test_shell_completes_a_title_with_quotes(
     say = tmp_path / "say"
     say.write_text('#!/bin/sh\nprintf "<%s>" "$@"; echo\n', encoding="utf-8")
     say.chmod(0o755)
-    # The command that is completed is not the one that is run.
+    # The completed command is echoed, not run.
     terminal.type(f"rekindle resume --title {typed}\x01{say} \x05\n")
     terminal.wait_for("<rekindle><resume><--title>")
     assert terminal.wait_for(">\r\n") == f"<{title}"
@@ -318,7 +318,7 @@ def test_shell_does_not_execute_titles(terminal: Terminal) -> None:
 
 
 def fish(environ: dict[str, str], line: str) -> dict[str, str]:
-    """Return what fish offers, with the descriptions."""
+    """Return the candidates of fish, with their descriptions."""
     if not SHELLS["fish"]:
         pytest.skip("fish is not installed")
     script = 'rekindle completion fish | source; complete -C "$argv"'

@@ -1,4 +1,4 @@
-"""Lines as they are typed: read as bash reads them, and continued as they are meant."""
+"""Shell quoting: lines are split like in bash, and insertions are read as intended."""
 
 import subprocess
 
