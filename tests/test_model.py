@@ -13,6 +13,14 @@ def test_an_agents_program_is_the_name_of_its_command() -> None:
     assert AgentIdentity().program is None
 
 
+def test_agent_identity_is_its_name_or_else_its_program() -> None:
+    command = ("/opt/bin/agent", "acp")
+    assert AgentIdentity(name="Agent", command=command).identity == "Agent"
+    assert AgentIdentity(name="", command=command).identity == "agent"
+    assert AgentIdentity(command=command).identity == "agent"
+    assert AgentIdentity(version="1").identity == ""
+
+
 def test_a_line_of_a_stretch_has_no_newline() -> None:
     def stretch(data: bytes, count: int) -> EntryBatch:
         return EntryBatch(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bundles import filled, packed, taken
+from bundles import make_bundle, merge_bundle, read_bundle
 from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.store.memory import MemoryStore
@@ -123,7 +123,7 @@ def signed(lines: list[dict[str, object]]) -> bytes:
 
 
 def forged(session: dict[str, object], *more: dict[str, object]) -> bytes:
-    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     own["session"] |= session
     return signed([head, own, entry, *more])
 
@@ -138,34 +138,34 @@ def forger() -> MemoryStore:
 def test_a_bundle_changes_no_session_that_is_here(own_id: str) -> None:
     store = store_with_a_session()
     before = (store.session("s1"), list(store.read("s1")), store.titles("s1"))
-    (merged,) = taken(store, forged({"id": own_id, "titles": {"user": "Mine"}}))
+    (merged,) = merge_bundle(store, forged({"id": own_id, "titles": {"user": "Mine"}}))
     assert merged.session_id != "s1"
     assert (store.session("s1"), list(store.read("s1")), store.titles("s1")) == before
 
 
 def test_a_bundle_that_has_an_id_twice_has_two_sessions() -> None:
-    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     other = {**entry, "line": entry["line"].replace("Forged", "Other")}
     store = MemoryStore()
-    first, second = taken(store, signed([head, own, entry, own, other]))
+    first, second = merge_bundle(store, signed([head, own, entry, own, other]))
     assert first.session_id != second.session_id
     assert len(list(store.read(first.session_id))) == 1
 
 
 @pytest.mark.parametrize("seq", [-1, 0, 2, 2**70, "1", None, 1.5])
 def test_entries_are_numbered_from_one_on_or_refused(seq: object) -> None:
-    head, own, entry, _ = map(json.loads, packed(forger(), "s1").splitlines())
+    head, own, entry, _ = map(json.loads, make_bundle(forger(), "s1").splitlines())
     store = store_with_a_session()
     with pytest.raises(BadBundle):
-        taken(store, signed([head, own, {**entry, "seq": seq}]))
+        merge_bundle(store, signed([head, own, {**entry, "seq": seq}]))
 
 
 def test_what_swells_when_it_is_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b'{"rekindle":"bundle","version":1}\n' + b" " * 50_000_000)
     assert len(bomb) < 100_000
-    monkeypatch.setattr(bundle_reader, "LONGEST_LINE", 1_000_000)
+    monkeypatch.setattr(bundle_reader, "MAX_LINE_BYTES", 1_000_000)
     with pytest.raises(BadBundle, match="a line without an end"):
-        filled(bomb)
-    monkeypatch.setattr(bundle_reader, "_MOST_BYTES", 1000)
+        read_bundle(bomb)
+    monkeypatch.setattr(bundle_reader, "_MAX_BYTES", 1000)
     with pytest.raises(BadBundle, match="too large"):
-        filled(forged({"cwd": "/" + "x" * 2000}))
+        read_bundle(forged({"cwd": "/" + "x" * 2000}))

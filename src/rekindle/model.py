@@ -116,6 +116,11 @@ class AgentIdentity(Struct, frozen=True, kw_only=True):
         """The base name of the command."""
         return PurePath(self.command[0]).name if self.command else None
 
+    @property
+    def identity(self) -> str:
+        """The name that the agent gives itself, or else its program; "" if it has neither."""
+        return self.name or self.program or ""
+
 
 UNKNOWN_TO_AGENT = ""
 """In the place of the agent's id for a session: the agent does not know it."""

@@ -9,7 +9,7 @@ import codex_sessions
 import gemini_files
 import opencode_files
 import opencode_lines
-from bundles import packed
+from bundles import make_bundle
 from recorded_sessions import answered, asked, opened, told
 from rekindle.model import Kind, Side
 from rekindle.store.memory import MemoryStore
@@ -99,4 +99,4 @@ def _a_bundle() -> bytes:
     store = MemoryStore()
     store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
     store.write([opened("s2"), asked("s2", "Bye")])
-    return packed(store, "s1", "s2")
+    return make_bundle(store, "s1", "s2")

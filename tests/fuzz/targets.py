@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Raw
 
 import opencode_lines
-from bundles import filled, taken
+from bundles import merge_bundle, read_bundle
 from claude_files import SESSION
 from codex_files import CodexFile
 from fuzz.choices import Choices
@@ -141,10 +141,10 @@ def bundle(data: bytes) -> None:
     store.write([opened("s1"), asked("s1", "Hello"), told("s1", "Hi"), answered("s1")])
     before = list(store.read("s1"))
     with suppress(BadBundle):
-        taken(store, data)
+        merge_bundle(store, data)
     assert list(store.read("s1"))[: len(before)] == before
     with suppress(BadBundle):
-        filled(data).close()
+        read_bundle(data).close()
 
 
 def claude(data: bytes) -> None:

@@ -12,7 +12,7 @@ from importer_results import check_any, check_growth, talks_of, told
 from rekindle.importers.base import Notes, Tool
 from rekindle.model import TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "importers.md"
@@ -42,9 +42,9 @@ def test_it_imports_what_is_there_and_what_is_new(tool: Tool, tmp_path: Path) ->
     folder.mkdir(parents=True)
     path, store = folder / "s1.mytool", MemoryStore()
     path.write_bytes(b"\n".join(LINES[:2]) + b"\n{")
-    assert Run(store, folder, tool).hows == [How.NEW]
+    assert Run(store, folder, tool).outcomes == [MergeOutcome.NEW]
     path.write_bytes(b"\n".join([*LINES, b"torn"]))
-    assert Run(store, folder, tool).hows == [How.EXTENDED]
+    assert Run(store, folder, tool).outcomes == [MergeOutcome.EXTENDED]
     assert Run(store, folder, tool).read == 0
     ((session, titles, _),) = everything(store)
     assert (session.id, session.cwd, session.turns) == ("s1", "/home/user", 2)

@@ -14,7 +14,7 @@ from rekindle.importers.base import Found
 from rekindle.importers.claude import TOOL
 from rekindle.importers.scan import each, found_in, why
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.import_scan import Gatherer, Report, Wanted
+from rekindle.transfer.import_scan import ImportFilter, ImportReport, ToolScanner
 from tool_imports import NOW, Run, everything
 
 OTHER = SESSION.replace("1", "2")
@@ -75,9 +75,9 @@ def test_what_was_found_before_something_failed_is_imported(home: Path) -> None:
         yield from TOOL.find(path, cwd)
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    report = Report(tool="claude")
-    gatherer = Gatherer(replace(TOOL, find=find), Wanted())
-    assert len(gatherer.look(home / ".claude", report, NOW)) == len(ALL)
+    report = ImportReport(tool="claude")
+    scanner = ToolScanner(replace(TOOL, find=find), ImportFilter())
+    assert len(scanner.find_changed(home / ".claude", report, NOW)) == len(ALL)
     assert report.failed == {str(home / ".claude"): "Permission denied"}
 
 

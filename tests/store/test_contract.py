@@ -284,6 +284,38 @@ def test_sessions_can_be_chosen_by_folder_and_agent(store: Store) -> None:
     assert choose() == ["a", "b", "c", "d"]
 
 
+def test_agent_commands_match_the_whole_identity(store: Store) -> None:
+    def start(session: str, name: str | None, *command: str, at_us: int = NOW) -> None:
+        agent = AgentIdentity(name=name, command=command)
+        store.write([opened(session, at_us, agent=agent, cwd="/p")])
+
+    start("s1", "Agent", "/old/agent", at_us=NOW)
+    start("s2", "agent", "/new/agent", at_us=NOW + 2)
+    start("s3", "Agent", "/old/agent", at_us=NOW + 1)
+    start("s4", "agents", "/opt/agents")
+    start("s5", None, "/usr/bin/unnamed", "acp")
+    start("s6", "", "")
+    start("s7", "Ärger", "/opt/rage")
+    start("s8", "bare")
+    start("s9", "deleted", "/opt/deleted")
+    store.write([Deleted(session_id="s9", at_us=NOW)])
+    store.write([opened("s10", agent=AgentIdentity(name="stray", command=("stray",)))])
+    start("s11", "archived", "/opt/archived")
+    store.write([Archived(session_id="s11", at_us=NOW)])
+
+    def commands(*identities: str) -> list[tuple[str, ...]]:
+        return store.agent_commands(identities)
+
+    assert commands("AGENT") == [("/new/agent",), ("/old/agent",)]
+    assert commands("unnamed") == [("/usr/bin/unnamed", "acp")]
+    assert commands("Ärger") == [("/opt/rage",)]
+    assert commands("archived") == [("/opt/archived",)]
+    assert sorted(commands("agents", "UNNAMED")) == [("/opt/agents",), ("/usr/bin/unnamed", "acp")]
+    for identity in ("", "gent", "agent%", "ärger", "bare", "deleted", "stray", "/new/agent"):
+        assert commands(identity) == [], identity
+    assert commands() == []
+
+
 def test_a_session_is_found_by_the_beginning_of_its_id(store: Store) -> None:
     store.write([opened(name) for name in ("ses_abc", "ses_abd", "ses_ab", "x%y", "X")])
     assert store.find("ses_abc").id == "ses_abc"

@@ -80,7 +80,7 @@ def check_any(tool: Tool, path: Path, data: bytes) -> None:
         for update in replay_v1(fold(entries), title="x"):
             assert decode_object(update_line("s", update)) is not None
     path.touch()
-    assert Run(store, path, tool).hows == []
+    assert Run(store, path, tool).outcomes == []
     assert [entries for _, _, entries in everything(store)] == now
 
 

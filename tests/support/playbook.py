@@ -65,7 +65,7 @@ from rekindle.proxy.step import AGENT, AgentExit, Peer, Step
 from rekindle.runtime.query_handler import QueryHandler
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import stretches
+from rekindle.transfer.batch_writer import entry_batches
 
 T = TypeVar("T")
 
@@ -215,7 +215,7 @@ class Playbook:
             Opened(
                 session_id=session_id, at_us=self.now, agent=agent, cwd=cwd, parent_id=parent_id
             ),
-            *stretches(session_id, teller.take()),
+            *entry_batches(session_id, teller.take()),
             Counted(session_id=session_id, at_us=self.now, turns=1, messages=2),
             Imported(session_id=session_id, at_us=self.now, origin=origin),
         ])  # fmt: skip

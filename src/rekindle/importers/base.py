@@ -108,7 +108,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Another tool whose sessions can be imported."""
 
     name: str
-    """As it is typed, and as its agents call themselves, or a part of that."""
+    """As it is typed on the command line, and the name of the agent in its imported sessions."""
+    agent_names: tuple[str, ...] = ()
+    """Further names of its agents: those that they give themselves, and those of their programs."""
     title: str
     """As people call it."""
     version: int = 1

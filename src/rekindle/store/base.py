@@ -1,6 +1,6 @@
 """What a store is. The docstrings here are the specification; one test holds every store to it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol, Self
 
 from msgspec import Struct
@@ -144,6 +144,15 @@ class Store(Protocol):
 
     def known_to_agent_as(self, agent_session_id: str) -> str | None:
         """Return the session that an agent knows, or has known, by that id, as Opened told."""
+        ...
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands that started agents with these identities, the last used first.
+
+        Each command is returned once. Identities (`AgentIdentity.identity`) are compared whole, and
+        ignoring the case of ASCII letters; an empty one matches no agent. Sessions that are deleted
+        or that no client has opened do not count.
+        """
         ...
 
     def imported(self) -> Iterator[ImportedSession]:

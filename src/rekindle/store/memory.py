@@ -1,6 +1,6 @@
 """A store that lasts as long as its process: for tests, and for reading the contract as code."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Self
 
@@ -167,6 +167,14 @@ class MemoryStore:
         now = [it for it in records if it.session.agent_session_id == agent_session_id]
         once = [it for it in records if agent_session_id in it.former]
         return next((it.session.id for it in [*now, *once]), None)
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands of agents."""
+        wanted = {_fold_ascii(identity) for identity in identities if identity}
+        page = Page(with_archived=True, limit=len(self._records))
+        agents = [session.agent for session in self.sessions(page)]
+        commands = (it.command for it in agents if _fold_ascii(it.identity) in wanted)
+        return list(dict.fromkeys(filter(None, commands)))
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield what was imported."""
@@ -457,6 +465,11 @@ def _fits(session: Session, page: Page) -> bool:
         and page.deleted is (session.deleted_us is not None)
         and (page.with_unopened or not session.is_unopened)
     )
+
+
+def _fold_ascii(identity: str) -> bytes:
+    """Return text in which only the case of ASCII letters is ignored, as SQLite does."""
+    return identity.encode(errors="surrogatepass").lower()
 
 
 def _names(agent: AgentIdentity) -> set[str]:

@@ -19,7 +19,7 @@ from rekindle.errors import SessionInUse, SessionNotFound, StoreDamaged, StoreUn
 from rekindle.model import Change, Counted, Entry, EntryBatch, IncomingSession, Session
 from rekindle.store.sqlite import sql
 from rekindle.store.sqlite.schema import Database, place, seq_at
-from rekindle.transfer.merge import Merger
+from rekindle.transfer.merge import Merger, RecordedCopy
 
 if TYPE_CHECKING:
     from rekindle.store.sqlite.store import SqliteStore
@@ -64,13 +64,13 @@ def rescue(former: "SqliteStore", store: "SqliteStore") -> None:
         merger = Merger(store, holder, undelete=True, trust=True)
         try:
             session = former.session(session_id)
-            merger.take(
+            copy = RecordedCopy(
                 _as_it_was(former, session, doubtful),
                 lambda after, which=session_id: doubtful.without(
                     which, former.read(which, after=after)
                 ),
-                session.updated_us,
             )
+            merger.merge(copy, session.updated_us)
         except StoreDamaged:
             # What cannot be read cannot be saved here: what could be is in the store already.
             with suppress(SessionNotFound):

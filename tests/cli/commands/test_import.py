@@ -21,7 +21,7 @@ from pty_terminal import Terminal
 from rekindle.cli import tool_import
 from rekindle.cli.main import main
 from rekindle.cli.store_access import short_id
-from rekindle.cli.tool_import import rest
+from rekindle.cli.tool_import import pause_after
 from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
@@ -158,7 +158,7 @@ def test_interrupted_import_reports_that_progress_is_kept(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tool_import, "_take", interrupt)
+    monkeypatch.setattr(tool_import, "_import_changed", interrupt)
     path = home / ".claude"
     assert main(["import", "--store", str(home / "s.db"), str(path)]) == 130
     assert capsys.readouterr().err.startswith("rekindle: interrupted: what was imported stays")
@@ -308,7 +308,7 @@ def test_watch_notices_a_tool_that_appears_later(tmp_path: Path, tool: str) -> N
 
 
 def test_watch_uses_little_cpu_and_stays_responsive() -> None:
-    assert [rest(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
+    assert [pause_after(took) for took in (0.0, 0.5, 600.0)] == [1.0, 10.0, 60.0]
 
 
 def test_watch_imports_a_session_once_its_lease_is_free(home: Path, watcher: Watcher) -> None:

@@ -29,7 +29,7 @@ from rekindle.model import Kind, Page, Session, TitleSource
 from rekindle.store.memory import MemoryStore
 from rekindle.transcript.model import Role, ToolCallItem, TranscriptMessage
 from rekindle.transcript.reducer import fold
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -189,18 +189,18 @@ def test_importing_twice_changes_nothing_and_what_has_grown_is_extended(tmp_path
     it = GeminiFile()
     it.turn(1)
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", TOOL).hows == [How.NEW]
+    assert Run(store, tmp_path / ".gemini", TOOL).outcomes == [MergeOutcome.NEW]
     assert Run(store, tmp_path / ".gemini", TOOL).read == 0
     it.turn(2)
     it.write(tmp_path)
     again = GeminiFile(minute=7)
     again.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", TOOL).hows == [How.EXTENDED]
+    assert Run(store, tmp_path / ".gemini", TOOL).outcomes == [MergeOutcome.EXTENDED]
     assert store.session(SESSION).turns == 2
     # A list buries all of it, and a file begins that has none of it.
     it.begin()
     it.write(tmp_path)
-    assert Run(store, tmp_path / ".gemini", TOOL).hows == []
+    assert Run(store, tmp_path / ".gemini", TOOL).outcomes == []
     assert Run(store, tmp_path / ".gemini", TOOL).read == 0
     assert store.session(SESSION).turns == 2
 

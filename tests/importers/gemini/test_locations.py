@@ -14,7 +14,7 @@ from rekindle.importers.claude import TOOL as CLAUDE
 from rekindle.importers.gemini import TOOL
 from rekindle.importers.gemini.locations import folders
 from rekindle.store.memory import MemoryStore
-from rekindle.transfer.merge import How
+from rekindle.transfer.merge import MergeOutcome
 from tool_imports import Run, everything as everything_in
 
 HASH = sha256(CWD.encode()).hexdigest()
@@ -101,7 +101,7 @@ def test_a_project_that_got_a_folder_by_its_name_is_not_there_twice(
     child.parent.mkdir()
     child.write_bytes(turns(session="helper-1").data())
     root = tmp_path / ".gemini"
-    assert len(Run(store, root, TOOL).hows) == 3
+    assert len(Run(store, root, TOOL).outcomes) == 3
     before = [entries for _, _, entries in everything_in(store)]
     # The tool copies all of it, and goes on there.
     copy = root / "tmp" / "project"
@@ -111,13 +111,13 @@ def test_a_project_that_got_a_folder_by_its_name_is_not_there_twice(
     found = [it.path.parents[1].name for it in TOOL.find(root, None) if not it.is_child]
     assert found == [HASH, "project"]
     assert len([it for it in TOOL.find(root, None) if it.is_child]) == 1
-    assert Run(store, root, TOOL).hows == []
+    assert Run(store, root, TOOL).outcomes == []
     assert [entries for _, _, entries in everything_in(store)] == before
     assert store.session(SESSION).cwd == CWD
     it.turn(7)
     name = copy / "chats" / path.name
     name.write_bytes(it.one_object() if suffix == "json" else it.data())
-    assert Run(store, root, TOOL).hows == [How.EXTENDED]
+    assert Run(store, root, TOOL).outcomes == [MergeOutcome.EXTENDED]
     assert len(everything_in(store)) == 3
     assert Run(store, root, TOOL).read == 1, "only the sub-agent's, which has not changed"
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bundles import packed, taken
+from bundles import make_bundle, merge_bundle
 from recorded_sessions import (
     NOW,
     answered,
@@ -216,10 +216,10 @@ def test_signs_alone_are_not_found(store: SqliteStore, path: Path) -> None:
 def test_what_an_import_adds_is_found_even_without_a_prompt(store: SqliteStore, path: Path) -> None:
     store.write([opened("a"), asked("a", "Hello"), told("a", "Some")])
     with MemoryStore() as there:
-        taken(there, packed(store, "a"))
+        merge_bundle(there, make_bundle(store, "a"))
         there.write([told("a", " zebras")])
         assert found(path, "zebras") == []
-        taken(store, packed(there, "a"))
+        merge_bundle(store, make_bundle(there, "a"))
     assert found(path, "zebras") == [("a", 1)]
 
 

@@ -106,12 +106,12 @@ def _all_ids(store: Store) -> list[str]:
 
 
 def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: ProgressBar) -> None:
-    from rekindle.transfer.bundle_format import Known, bundle
+    from rekindle.transfer.bundle_format import BundledSession, bundle_lines
 
     sessions = [store.session(session_id) for session_id in ids]
     total = sum(session.last_seq for session in sessions)
 
-    def known() -> Iterator[Known]:
+    def known() -> Iterator[BundledSession]:
         done = 0
         for session in sessions:
             entries = _tracked_entries(store.read(session.id), bar, done, total)
@@ -123,7 +123,7 @@ def _write_bundle(store: Store, ids: list[str], file: IO[bytes], bar: ProgressBa
         gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         io.BufferedWriter(cast("io.RawIOBase", packed), _WRITE_SIZE) as buffered,
     ):
-        buffered.writelines(bundle(known()))
+        buffered.writelines(bundle_lines(known()))
 
 
 def _write_document(

@@ -10,12 +10,12 @@ example:
   rekindle import talk.rekindle
 """
 
-# ruff: noqa: N999 - a module is called as its command
+# ruff: noqa: N999 - a module has the name of its command
 import argparse
 from pathlib import Path
 
 from rekindle.cli.arguments import past_time
-from rekindle.cli.bundle_import import STDIN, is_bundle, take_bundle
+from rekindle.cli.bundle_import import STDIN, import_bundle, is_bundle
 from rekindle.cli.formatting import one_line
 from rekindle.cli.store_access import add_store_option
 from rekindle.errors import NothingToImport, UsageError
@@ -25,7 +25,7 @@ _ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the options of the command."""
     parser.usage = f"rekindle import ({' | '.join(NAMES)} | {ALL} | FILE | -) [OPTIONS]"
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
@@ -54,19 +54,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Import."""
+    """Import from a tool, a path or a bundle, depending on the source."""
     source: str = arguments.source
     if source in {*NAMES, ALL}:
-        return _take_tools(arguments, NAMES if source == ALL else (source,), None)
+        return _import_tools(arguments, NAMES if source == ALL else (source,), None)
     path = Path(source)
     if source != STDIN and not _is_bundle(path):
-        names = _tools_that_know(path)
+        names = _tools_with_sessions_in(path)
         if names:
-            return _take_tools(arguments, names, path)
-        raise NothingToImport(f"{one_line(source)}: {_why_not(path)}")
+            return _import_tools(arguments, names, path)
+        raise NothingToImport(f"{one_line(source)}: {_reason_against(path)}")
     if arguments.watch or arguments.dry_run or arguments.cwd or arguments.since:
         raise UsageError("--cwd, --since, --dry-run and --watch are for sessions of other tools")
-    return take_bundle(arguments)
+    return import_bundle(arguments)
 
 
 def _is_bundle(path: Path) -> bool:
@@ -74,11 +74,11 @@ def _is_bundle(path: Path) -> bool:
         return is_bundle(path)
     except FileNotFoundError as error:
         tools = f", and no tool of that name: give {_ANY_TOOL}, or {ALL}"
-        words = f"there is no such file{tools if path.parent == Path() else ''}"
-        raise NothingToImport(f"{one_line(str(path))}: {words}") from error
+        reason = f"there is no such file{tools if path.parent == Path() else ''}"
+        raise NothingToImport(f"{one_line(str(path))}: {reason}") from error
 
 
-def _why_not(path: Path) -> str:
+def _reason_against(path: Path) -> str:
     from rekindle.store.sqlite.inspect import is_store
 
     if path.is_dir():
@@ -88,17 +88,17 @@ def _why_not(path: Path) -> str:
     return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
 
 
-def _tools_that_know(path: Path) -> tuple[str, ...]:
-    """Return the tools that have sessions in a file or folder."""
+def _tools_with_sessions_in(path: Path) -> tuple[str, ...]:
+    """Return the names of the tools that have sessions in a file or folder."""
     from rekindle.importers import tool_named
 
     troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
-    sure = [name for name, found in troubles.items() if "" in found]
-    # What nobody can look at may be anybody's.
-    return tuple(sure or [name for name, found in troubles.items() if found])
+    certain = [name for name, found in troubles.items() if "" in found]
+    # A file that cannot be read may belong to any of them.
+    return tuple(certain or [name for name, found in troubles.items() if found])
 
 
-def _take_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
-    from rekindle.cli.tool_import import take_tools
+def _import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
+    from rekindle.cli.tool_import import import_tools
 
-    return take_tools(arguments, names, path)
+    return import_tools(arguments, names, path)

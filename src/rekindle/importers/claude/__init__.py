@@ -17,4 +17,18 @@ def read(found: Found, notes: Notes) -> Iterator[Talk]:
         yield from file.sub_agents()
 
 
-TOOL = Tool(name=NAME, title="Claude Code", version=2, folders=folders, find=find, read=read)
+TOOL = Tool(
+    name=NAME,
+    agent_names=(
+        "@agentclientprotocol/claude-agent-acp",
+        "@zed-industries/claude-agent-acp",
+        "@zed-industries/claude-code-acp",
+        "claude-agent-acp",
+        "claude-code-acp",
+    ),
+    title="Claude Code",
+    version=2,
+    folders=folders,
+    find=find,
+    read=read,
+)

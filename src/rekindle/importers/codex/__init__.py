@@ -12,4 +12,11 @@ def read(found: Found, notes: Notes) -> Iterator[Talk]:
     yield from SessionFiles(found, notes).talks()
 
 
-TOOL = Tool(name=NAME, title="Codex", folders=folders, find=find, read=read)
+TOOL = Tool(
+    name=NAME,
+    agent_names=("@agentclientprotocol/codex-acp", "@zed-industries/codex-acp", "codex-acp"),
+    title="Codex",
+    folders=folders,
+    find=find,
+    read=read,
+)

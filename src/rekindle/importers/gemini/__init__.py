@@ -22,4 +22,11 @@ def read(found: Found, notes: Notes) -> Iterator[Talk]:
             yield from files.branches(session)
 
 
-TOOL = Tool(name=NAME, title="Gemini CLI", folders=folders, find=find, read=read)
+TOOL = Tool(
+    name=NAME,
+    agent_names=("gemini-cli", "@google/gemini-cli"),
+    title="Gemini CLI",
+    folders=folders,
+    find=find,
+    read=read,
+)

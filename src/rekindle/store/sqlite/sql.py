@@ -116,6 +116,14 @@ OF_AGENT = """
     limit 1
 """
 
+AGENT_COMMANDS = """
+    select command from session
+    where coalesce(nullif(agent_name, ''), program) collate nocase
+          in (select value from json_each(:identities))
+      and command <> '[]' and deleted_us is null and cwd is not null
+    group by command order by max(updated_us) desc
+"""
+
 IDS = "select id from session where key in (select value from json_each(?))"
 
 ARCHIVE = """

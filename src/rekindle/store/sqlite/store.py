@@ -11,7 +11,7 @@ that are made for them likewise.
 
 import json
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
@@ -173,6 +173,12 @@ class SqliteStore:
         """Return the session that an agent has under that id."""
         rows = self._query(sql.OF_AGENT, {"asked": agent_session_id})
         return rows[0][0] if rows else None
+
+    def agent_commands(self, identities: Collection[str]) -> list[tuple[str, ...]]:
+        """Return the commands of agents."""
+        asked = json.dumps([identity for identity in identities if identity])
+        rows = self._query(sql.AGENT_COMMANDS, {"identities": asked})
+        return [tuple(json.loads(command)) for (command,) in rows]
 
     def imported(self) -> Iterator[ImportedSession]:
         """Yield what was imported."""
