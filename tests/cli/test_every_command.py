@@ -67,14 +67,14 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 def run(
     environ: dict[str, str],
-    *words: str,
+    *arguments: str,
     stdout: int = subprocess.PIPE,
     before: Callable[[], None] | None = None,
     program: tuple[str, ...] = REKINDLE,
 ) -> tuple[int, str]:
     """Run a command without a traceback; return its documented exit code and its stderr."""
     done = subprocess.run(
-        [*program, *words],
+        [*program, *arguments],
         env=environ,
         cwd=environ["HOME"],
         stdin=subprocess.DEVNULL,
@@ -139,12 +139,12 @@ def remove_folder(tmp_path: Path) -> Callable[[], None]:
 def test_removed_current_folder_causes_no_traceback(
     environ: dict[str, str], command: str, remove_folder: Callable[[], None]
 ) -> None:
-    _, complaint = run(environ, command, *arguments_for(command, "ses_1"), before=remove_folder)
-    assert "[Errno" not in complaint
+    _, error_output = run(environ, command, *arguments_for(command, "ses_1"), before=remove_folder)
+    assert "[Errno" not in error_output
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["show", "--last"],
         ["prompt", "--last", "x"],
@@ -155,11 +155,11 @@ def test_removed_current_folder_causes_no_traceback(
     ],
 )
 def test_removed_current_folder_is_reported(
-    environ: dict[str, str], words: list[str], remove_folder: Callable[[], None]
+    environ: dict[str, str], arguments: list[str], remove_folder: Callable[[], None]
 ) -> None:
-    code, complaint = run(environ, *words, before=remove_folder)
+    code, error_output = run(environ, *arguments, before=remove_folder)
     assert code == 1
-    assert complaint == "rekindle: the current folder is gone: change into one that is there\n"
+    assert error_output == "rekindle: the current folder is gone: change into one that is there\n"
 
 
 def test_menu_reports_a_removed_current_folder(
@@ -211,8 +211,8 @@ def test_any_state_of_the_store_causes_no_traceback(
     environ: dict[str, str], command: str, state: str
 ) -> None:
     with STORES[state](Path(environ["REKINDLE_STORE"])):
-        code, told = run(environ, command, *arguments_for(command, "ses_1"))
-    assert code == 0 or told.startswith(("rekindle: ", "usage: ")) or command == "doctor"
+        code, output = run(environ, command, *arguments_for(command, "ses_1"))
+    assert code == 0 or output.startswith(("rekindle: ", "usage: ")) or command == "doctor"
 
 
 @pytest.mark.one_of(2)
@@ -247,9 +247,9 @@ def test_arguments_are_escaped_in_errors() -> None:
 def test_invalid_id_causes_no_traceback(
     environ: dict[str, str], command: str, session: str
 ) -> None:
-    code, told = run(environ, command, *arguments_for(command, session))
+    code, output = run(environ, command, *arguments_for(command, session))
     assert code in {1, 2}
-    assert "\x1b" not in told
+    assert "\x1b" not in output
 
 
 @pytest.mark.one_of(2)
@@ -351,25 +351,25 @@ def test_internal_error_is_reported_in_one_line(environ: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "variables"),
+    ("arguments", "variables"),
     [(["list", "--no-color"], {}), (["--no-color", "list"], {}), (["list"], {"NO_COLOR": "1"})],
 )
 def test_colours_can_be_disabled(
-    environ: dict[str, str], words: list[str], variables: dict[str, str]
+    environ: dict[str, str], arguments: list[str], variables: dict[str, str]
 ) -> None:
     assert re.search(_COLOUR, _on_a_terminal(environ, ["doctor"]))
-    words = ["doctor" if word == "list" else word for word in words]
-    assert not re.search(_COLOUR, _on_a_terminal(environ | variables, words))
+    arguments = ["doctor" if word == "list" else word for word in arguments]
+    assert not re.search(_COLOUR, _on_a_terminal(environ | variables, arguments))
 
 
 _COLOUR = r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38;)[0-9;]*m"
 
 
-def _on_a_terminal(environ: dict[str, str], words: list[str]) -> str:
+def _on_a_terminal(environ: dict[str, str], arguments: list[str]) -> str:
     """Return the output of a command on a terminal."""
     outer, inner = os.openpty()
     with subprocess.Popen(
-        [*REKINDLE, *words],
+        [*REKINDLE, *arguments],
         env=environ | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"},
         stdin=inner,
         stdout=inner,

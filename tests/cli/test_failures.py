@@ -31,14 +31,14 @@ def path(tmp_path: Path) -> Path:
 
 def cli(
     path: Path | str,
-    *words: str | Path,
+    *arguments: str | Path,
     before: Callable[[], object] | None = None,
     cwd: Path | None = None,
     program: tuple[str, ...] = REKINDLE,
     **environ: str,
 ) -> Done:
     done = subprocess.run(
-        [*program, *words],
+        [*program, *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -56,9 +56,9 @@ def cli(
 # -- stores and disks -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["list", "archive x", "search x", "reindex"])
-def test_folder_is_not_a_store(tmp_path: Path, words: str) -> None:
-    done = cli(tmp_path, *words.split())
+@pytest.mark.parametrize("text", ["list", "archive x", "search x", "reindex"])
+def test_folder_is_not_a_store(tmp_path: Path, text: str) -> None:
+    done = cli(tmp_path, *text.split())
     assert done.returncode == 1
     assert done.stderr == f"rekindle: {tmp_path} is a folder, and no store: name a file in it\n"
 
@@ -70,17 +70,17 @@ def forbid_file_growth() -> None:
 
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize(
-    "words", ["list", "list --json", "show ses_1", "stats", "export ses_1", "search parser"]
+    "text", ["list", "list --json", "show ses_1", "stats", "export ses_1", "search parser"]
 )
 @pytest.mark.parametrize("has_log", [False, True])
-def test_store_on_a_full_disk_can_be_read(path: Path, words: str, has_log: bool) -> None:  # noqa: FBT001
+def test_store_on_a_full_disk_can_be_read(path: Path, text: str, has_log: bool) -> None:  # noqa: FBT001
     assert cli(path, "search", "parser").stdout.startswith("ses_1")
     if has_log:
         leave_wal(path)
-    done = cli(path, *words.split(), before=forbid_file_growth)
+    done = cli(path, *text.split(), before=forbid_file_growth)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
-    if words == "list":
+    if text == "list":
         assert done.stdout.startswith("ses_3" if has_log else "ses_2")
 
 
@@ -205,12 +205,12 @@ def test_export_needs_an_existing_folder(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["list --cwd .", "search x --cwd .", "show --last", "export ses_1 -o x.md"]
+    "text", ["list --cwd .", "search x --cwd .", "show --last", "export ses_1 -o x.md"]
 )
-def test_removed_current_folder_is_reported(path: Path, tmp_path: Path, words: str) -> None:
+def test_removed_current_folder_is_reported(path: Path, tmp_path: Path, text: str) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    done = cli(path, *words.split(), cwd=gone, before=gone.rmdir)
+    done = cli(path, *text.split(), cwd=gone, before=gone.rmdir)
     assert done.returncode == 1
     assert "the current folder is gone: change into one that is there" in done.stderr
 
@@ -232,8 +232,8 @@ def test_sessions_are_found_by_any_spelling_of_the_folder(tmp_path: Path) -> Non
 PLAIN = ["plain", "slash"]
 
 
-def listed(path: Path, *words: str, cwd: Path | None = None, **environ: str) -> list[str]:
-    done = cli(path, "list", "--json", *words, cwd=cwd, **environ)
+def listed(path: Path, *arguments: str, cwd: Path | None = None, **environ: str) -> list[str]:
+    done = cli(path, "list", "--json", *arguments, cwd=cwd, **environ)
     return sorted(row["id"] for row in json.loads(done.stdout))
 
 
@@ -251,19 +251,19 @@ def test_store_url_with_three_slashes_is_relative(path: Path, tmp_path: Path) ->
 # -- deleted sessions -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["show", "export", "export --format acp"])
-def test_deleted_session_is_shown_with_a_notice(path: Path, words: str) -> None:
-    before = cli(path, *words.split(), "ses_1").stdout
+@pytest.mark.parametrize("text", ["show", "export", "export --format acp"])
+def test_deleted_session_is_shown_with_a_notice(path: Path, text: str) -> None:
+    before = cli(path, *text.split(), "ses_1").stdout
     assert cli(path, "delete", "ses_1").returncode == 0
-    done = cli(path, *words.split(), "ses_1")
+    done = cli(path, *text.split(), "ses_1")
     assert (done.returncode, done.stdout) == (0, before)
     expected = "session ses_1 is deleted: `rekindle undelete ses_1` brings it back"
     assert done.stderr == f"rekindle: {expected}\n"
     assert cli(path, "delete", "ses_1", "--now").returncode == 0
-    done = cli(path, *words.split(), "ses_1")
+    done = cli(path, *text.split(), "ses_1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "session ses_1 was purged" in done.stderr
-    assert cli(path, *words.split(), "ses_").stdout == cli(path, *words.split(), "ses_2").stdout
+    assert cli(path, *text.split(), "ses_").stdout == cli(path, *text.split(), "ses_2").stdout
 
 
 # -- searching ------------------------------------------------------------------------------

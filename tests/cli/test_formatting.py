@@ -9,7 +9,7 @@ from rekindle.store.memory import MemoryStore
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "text"),
     [
         (0, "0 s"),
         (59, "59 s"),
@@ -21,8 +21,8 @@ from rekindle.store.memory import MemoryStore
         (-50, "0 s"),
     ],
 )
-def test_age_has_one_unit(seconds: int, words: str) -> None:
-    assert format_age(int((time.time() - seconds - 0.5) * 1e6)) == words
+def test_age_has_one_unit(seconds: int, text: str) -> None:
+    assert format_age(int((time.time() - seconds - 0.5) * 1e6)) == text
 
 
 def test_control_characters_are_escaped() -> None:

@@ -43,7 +43,7 @@ def documented(command: str) -> str:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "s.db"
     name = "ses_1"
-    told = Opened(
+    output = Opened(
         session_id=name,
         at_us=THEN,
         agent_session_id="native-7",
@@ -58,7 +58,7 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         store.write(
             [
-                told,
+                output,
                 Titled(
                     session_id=name, at_us=THEN, source=TitleSource.USER, title="Fix the parser"
                 ),

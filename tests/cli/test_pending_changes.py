@@ -35,9 +35,9 @@ def waiting(path: Path, session: str = "ses_1") -> Pending:
     return made
 
 
-def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def rekindle(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*REKINDLE, *words, "--store", path],
+        [*REKINDLE, *arguments, "--store", path],
         env={**os.environ, "HOME": str(path.parent.parent)},
         capture_output=True,
         text=True,
@@ -48,8 +48,8 @@ def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def findings(path: Path, *words: str) -> list[tuple[str, str]]:
-    found = json.loads(rekindle(path, "doctor", "--json", *words).stdout)["findings"]
+def findings(path: Path, *arguments: str) -> list[tuple[str, str]]:
+    found = json.loads(rekindle(path, "doctor", "--json", *arguments).stdout)["findings"]
     return [(item["level"], item["what"]) for item in found if item["check"] == "pending"]
 
 

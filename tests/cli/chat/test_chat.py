@@ -254,7 +254,7 @@ def test_new_uses_the_agent_used_last(store: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "text"),
     [
         (["new", "--", "no-such-agent"], 127, "rekindle: command not found: no-such-agent\n"),
         (["new", "--cwd", "/no/such", "--", "x"], 2, "there is no folder /no/such"),
@@ -263,12 +263,12 @@ def test_new_uses_the_agent_used_last(store: Path, folder: Path) -> None:
     ],
 )
 def test_impossible_chats_are_refused_with_a_reason(
-    tmp_path: Path, arguments: list[str], code: int, words: str
+    tmp_path: Path, arguments: list[str], code: int, text: str
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
     with Terminal(*arguments, cwd=tmp_path, **home) as terminal:
         assert terminal.end() == code
-        assert words in terminal.shown
+        assert text in terminal.shown
         assert "Traceback" not in terminal.shown
 
 

@@ -77,9 +77,9 @@ def test_purge_removes_all_bytes_from_the_files(path: Path) -> None:
         assert cli("delete", path, name, "--purge-now")[:2] == (0, f"purged {name}: (no title)\n")
     for file in path.parent.iterdir():
         assert file.is_dir() or SECRET not in file.read_bytes()
-    code, _, complaint = cli("undelete", path, "ses_0")
+    code, _, error_output = cli("undelete", path, "ses_0")
     assert code == 1
-    assert complaint == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
+    assert error_output == "rekindle: session ses_0 was purged: nothing is left to bring back\n"
     assert not cli("list", path, "--deleted")[1]
 
 
@@ -104,10 +104,13 @@ def record_interleaved(path: Path) -> list[tuple[str, list[str]]]:
     return list(words.items())
 
 
-def remains_of(path: Path, words: list[str]) -> list[tuple[str, str]]:
+def remains_of(path: Path, arguments: list[str]) -> list[tuple[str, str]]:
     files = [item for item in path.parent.iterdir() if item.is_file()]
     return [
-        (file.name, word) for file in files for word in words if word.encode() in file.read_bytes()
+        (file.name, word)
+        for file in files
+        for word in arguments
+        if word.encode() in file.read_bytes()
     ]
 
 
@@ -144,10 +147,10 @@ def test_blocked_purge_is_reported_and_can_be_repeated(
     (name, words), *_ = record_interleaved(path)
     with closing(apsw.Connection(str(path))) as reader:
         reader.execute("begin; select count(*) from stretch").fetchall()
-        code, shown, complaint = cli("delete", path, name, "--now")
+        code, shown, error_output = cli("delete", path, name, "--now")
         assert (code, shown) == (1, f"purged {name}: title of {words[-1]}\n")
-        assert "is locked by another process" in complaint
-        assert f"`rekindle delete --now {name}` tries again" in complaint
+        assert "is locked by another process" in error_output
+        assert f"`rekindle delete --now {name}` tries again" in error_output
     assert cli("delete", path, name, "--now")[0] == 0
     assert remains_of(path, words) == []
 
@@ -156,17 +159,17 @@ def test_session_in_use_is_neither_deleted_nor_relocated(path: Path) -> None:
     with SqliteStore(path) as store:
         store.claim("ses_0", LeaseHolder(token="t", pid=os.getpid(), host="here"))  # noqa: S106
         for command, *rest in (("delete", "ses_0"), ("relocate", "ses_0", str(path.parent))):
-            code, _, complaint = cli(command, path, *rest)
+            code, _, error_output = cli(command, path, *rest)
             assert code == 1
-            assert f"is in use by process {os.getpid()} on here" in complaint
+            assert f"is in use by process {os.getpid()} on here" in error_output
     assert listed(path) == ["ses_0", "ses_1", "ses_2"]
 
 
 def test_relocate_moves_one_session(path: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
-    code, _, complaint = cli("relocate", path, "ses_0", new)
+    code, _, error_output = cli("relocate", path, "ses_0", new)
     assert code == 2
-    assert f"there is no folder {new}" in complaint
+    assert f"there is no folder {new}" in error_output
     new.mkdir()
     assert cli("relocate", path, "ses_0", new) == (0, f"ses_0: /old → {new}\n", "")
     assert folders(path) == [str(new), "/old/sub", "/older"]
@@ -188,10 +191,13 @@ def test_relocate_all_moves_sessions_below_a_folder(path: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("command", ["delete", "undelete"])
 def test_missing_sessions_and_folders_are_errors(tmp_path: Path, path: Path, command: str) -> None:
-    code, _, complaint = cli(command, tmp_path / "none.db", "x")
+    code, _, error_output = cli(command, tmp_path / "none.db", "x")
     why = "nothing was recorded there yet, or --store names another"
-    assert (code, complaint) == (1, f"rekindle: there is no store at {tmp_path}/none.db: {why}\n")
-    code, _, complaint = cli(command, path, "nobody")
+    assert (code, error_output) == (
+        1,
+        f"rekindle: there is no store at {tmp_path}/none.db: {why}\n",
+    )
+    code, _, error_output = cli(command, path, "nobody")
     assert code == 1
     listing = "`rekindle list --deleted`" if command == "undelete" else "`rekindle list`"
-    assert complaint.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")
+    assert error_output.startswith(f"rekindle: no session 'nobody' in this store: {listing} shows")

@@ -98,8 +98,8 @@ def test_acp_export_uses_the_recorded_version(store: Path) -> None:
 def test_existing_file_is_overwritten_only_with_force(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.md"
     path.write_text("precious", encoding="utf-8")
-    complaint = failing(export(store, "s2", "-o", path))
-    assert complaint == f"rekindle: {path} is there already: --force overwrites it\n"
+    error_output = failing(export(store, "s2", "-o", path))
+    assert error_output == f"rekindle: {path} is there already: --force overwrites it\n"
     assert path.read_text(encoding="utf-8") == "precious"
     assert export(store, "s2", "-o", path, "--force").returncode == 0
     assert path.read_bytes().startswith(b"# Session")
@@ -114,8 +114,8 @@ def test_failed_export_leaves_no_file(store: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     for form in ("markdown", "bundle"):
-        complaint = failing(export(store, "s2", "--format", form, "-o", folder / "x"))
-        assert "is damaged" in complaint
+        error_output = failing(export(store, "s2", "--format", form, "-o", folder / "x"))
+        assert "is damaged" in error_output
         assert list(folder.iterdir()) == []
 
 
@@ -236,13 +236,13 @@ def test_damaged_bundle_changes_nothing(store: Path, tmp_path: Path) -> None:
     whole = export(store, "--all", "--format", "bundle").stdout
     for data in (whole[:-20], whole[:60] + b"x" + whole[61:], b"nonsense\n", b""):
         path.write_bytes(data)
-        complaint = failing(cli("import", "--store", there, path))
-        assert complaint.startswith(f"rekindle: {path}: it")
-        assert complaint.endswith(": nothing was imported\n")
+        error_output = failing(cli("import", "--store", there, path))
+        assert error_output.startswith(f"rekindle: {path}: it")
+        assert error_output.endswith(": nothing was imported\n")
     assert not there.exists()
     (tmp_path / "new").mkdir()
-    complaint = failing(cli("import", "--store", there, tmp_path / "none"))
-    assert complaint == f"rekindle: {tmp_path}/none: there is no such file\n"
+    error_output = failing(cli("import", "--store", there, tmp_path / "none"))
+    assert error_output == f"rekindle: {tmp_path}/none: there is no such file\n"
     assert "nothing in it that can be imported" in failing(
         cli("import", "--store", there, tmp_path / "new")
     )
@@ -275,8 +275,8 @@ def test_locked_store_is_reported(store: Path, tmp_path: Path) -> None:
     there = tmp_path / "there.db"
     with SqliteStore(there) as opened_store:
         opened_store._db.execute("begin immediate")  # noqa: SLF001 - as a writer that hangs would
-        complaint = failing(cli("import", "--store", there, path))
-        assert complaint == f"rekindle: the store {there} is locked by another process\n"
+        error_output = failing(cli("import", "--store", there, path))
+        assert error_output == f"rekindle: the store {there} is locked by another process\n"
         opened_store._db.execute("rollback")  # noqa: SLF001
     assert contents(there) == []
 
@@ -291,9 +291,9 @@ def test_control_characters_in_ids_and_titles_are_escaped(tmp_path: Path) -> Non
     assert done.stdout == b"new\t../../etc\\x1b[31m \xef\xbf\xbd\t1\t(no title)\n"
     lines = gzip.decompress(bundle).splitlines(keepends=True)
     lines[2] = lines[2].replace(b'"prompt"', b'"\\u001b[31m"', 1)
-    complaint = failing(cli("import", "--store", tmp_path / "t.db", "-", given=b"".join(lines)))
-    assert "\\x1b[31m" in complaint
-    assert "\x1b" not in complaint
+    error_output = failing(cli("import", "--store", tmp_path / "t.db", "-", given=b"".join(lines)))
+    assert "\\x1b[31m" in error_output
+    assert "\x1b" not in error_output
     for form in ("markdown", "html", "json", "acp"):
         shown = export(tmp_path / "there.db", evil, "--format", form)
         assert shown.returncode == 0
@@ -314,8 +314,8 @@ def test_interrupted_import_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     process.stdin.write(b'{"rekindle":"bundle","version":1}\n' + b"x" * 200_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    shown, complaint = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, shown, complaint) == (130, b"", b"")
+    shown, error_output = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, shown, error_output) == (130, b"", b"")
     assert not there.exists()
 
 

@@ -46,9 +46,9 @@ def environ(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": path, "REKINDLE_STORE": str(home / "s.db")}
 
 
-def cli(home: Path, *words: str | Path) -> tuple[int, str, str]:
+def cli(home: Path, *arguments: str | Path) -> tuple[int, str, str]:
     done = subprocess.run(
-        [*REKINDLE, "import", *words],
+        [*REKINDLE, "import", *arguments],
         env=environ(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
@@ -177,16 +177,16 @@ def test_terminal_shows_one_line_per_session(home: Path, columns: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "error_output"),
     [
         (("-", "--watch"), "are for sessions of other tools"),
         (("claude", "--watch", "--dry-run"), "do not go together"),
         (("claude", "--since", "soon"), "not a time"),
     ],
 )
-def test_wrong_usage_ends_with_2(home: Path, words: tuple[str, ...], complaint: str) -> None:
-    code, _, said = cli(home, *words)
-    assert (code, complaint in said) == (2, True)
+def test_wrong_usage_ends_with_2(home: Path, arguments: tuple[str, ...], error_output: str) -> None:
+    code, _, said = cli(home, *arguments)
+    assert (code, error_output in said) == (2, True)
 
 
 def test_unreadable_session_does_not_stop_the_import(home: Path) -> None:

@@ -51,9 +51,9 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         for number, (name, title) in enumerate(TITLES.items()):
             at_us = NOW - number * HOUR
-            told = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
+            output = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=title)
             cwd = "/home/user/projects/parser/packages/inner"
-            store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), told])
+            store.write([Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd), output])
             store.write([Counted(session_id=name, at_us=at_us, turns=number)])
         store.write([entry("bbbbbbbb-cjk", Kind.PROMPT)])
     return path

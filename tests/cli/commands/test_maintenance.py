@@ -42,13 +42,13 @@ def entry(session: str, kind: Kind, message: object, at_us: int) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=kind, at_us=at_us, data=line)
 
 
-def turn(session: str, words: str, at_us: int) -> list[EntryBatch | Counted]:
+def turn(session: str, text: str, at_us: int) -> list[EntryBatch | Counted]:
     said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "Yes."}}
     return [
         entry(
             session,
             Kind.PROMPT,
-            {"id": 1, "params": {"prompt": [{"type": "text", "text": words}]}},
+            {"id": 1, "params": {"prompt": [{"type": "text", "text": text}]}},
             at_us,
         ),
         entry(session, Kind.UPDATE, {"params": {"update": said}}, at_us),
@@ -65,13 +65,15 @@ def path(tmp_path: Path) -> Path:
     with SqliteStore(path) as store:
         for days in (0, 50, 100, 400):
             name, at_us = f"ses_{days}", NOW - days * DAY
-            told = Titled(session_id=name, at_us=at_us, source=TitleSource.AGENT, title=f"T{days}")
+            output = Titled(
+                session_id=name, at_us=at_us, source=TitleSource.AGENT, title=f"T{days}"
+            )
             store.write(
                 [
                     Opened(
                         session_id=name, at_us=at_us, agent=agent, cwd="/p", directories=("/q",)
                     ),
-                    told,
+                    output,
                     *turn(name, "one", at_us),
                     *turn(name, "two", at_us),
                 ]
@@ -114,7 +116,7 @@ def test_user_title_outlives_agent_titles(path: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "error_output"),
     [
         ([], "give a title, or --clear"),
         ([" "], "give a title, or --clear"),
@@ -125,11 +127,11 @@ def test_user_title_outlives_agent_titles(path: Path, cli: Cli) -> None:
     ],
 )
 def test_invalid_title_is_refused(
-    path: Path, cli: Cli, words: list[str | bytes], complaint: str
+    path: Path, cli: Cli, arguments: list[str | bytes], error_output: str
 ) -> None:
-    done = cli("rename", "ses_0", *words)
+    done = cli("rename", "ses_0", *arguments)
     assert done.returncode == 2
-    assert complaint in done.stderr
+    assert error_output in done.stderr
     assert session(path, "ses_0").title == "T0"
 
 
@@ -304,11 +306,11 @@ def test_prune_without_criteria_is_refused(path: Path, cli: Cli, options: list[s
 )
 def test_prune_asks_for_confirmation(path: Path, typed: str, code: int, left: int) -> None:
     with terminal("prune", "--store", path, "--older-than", "90d") as opened:
-        told = opened.read_until(lambda shown: "[y/N]" in shown)
-        rows = [line for line in STYLE.sub("", told).splitlines() if line.startswith("  ses_")]
+        output = opened.read_until(lambda shown: "[y/N]" in shown)
+        rows = [line for line in STYLE.sub("", output).splitlines() if line.startswith("  ses_")]
         assert [row.split()[0] for row in rows] == ["ses_100", "ses_stray", "ses_400"]
         assert rows[0].index("T100") == rows[1].index("(no title)") == rows[2].index("T400")
-        assert "delete 3 sessions (" in told
+        assert "delete 3 sessions (" in output
         opened.type(typed)
         assert opened.end() == code
         assert ("nothing was deleted" in opened.shown) is (code == 1)
@@ -403,14 +405,14 @@ NEEDS_SESSION = {
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize("command", NEEDS_SESSION)
 def test_unknown_or_ambiguous_id_is_an_error(cli: Cli, command: str) -> None:
-    for given, complaint in (
+    for given, error_output in (
         ("nobody", "no session 'nobody' in this store: `rekindle list"),
         ("ses_", "'ses_' fits 5 sessions (ses_0, ses_100, ses_400, …): give more of the id"),
         ("", "no session '' in this store"),
     ):
         done = cli(command, given, *NEEDS_SESSION[command])
         assert (done.returncode, done.stdout) == (1, "")
-        assert complaint in done.stderr
+        assert error_output in done.stderr
         assert done.stderr.count("\n") == 1
     done = cli(command, b"\xff", *NEEDS_SESSION[command])
     assert done.returncode == 2

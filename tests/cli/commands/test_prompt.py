@@ -39,7 +39,7 @@ def test_only_the_answer_is_printed(store: Path, session: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "stdin", "said"),
+    ("arguments", "stdin", "said"),
     [
         (["Explain", "this:"], "a\nb\n", "Explain this:\n\na\nb"),
         ([], "from a pipe\n", "from a pipe"),
@@ -47,9 +47,9 @@ def test_only_the_answer_is_printed(store: Path, session: str) -> None:
     ],
 )
 def test_piped_text_is_added_to_the_prompt(
-    store: Path, session: str, words: list[str], stdin: str, said: str
+    store: Path, session: str, arguments: list[str], stdin: str, said: str
 ) -> None:
-    done = cli("prompt", "--store", store, session, *words, stdin=stdin)
+    done = cli("prompt", "--store", store, session, *arguments, stdin=stdin)
     assert done.stdout == f"You said: {said}. That makes 2 messages so far.\n"
 
 
@@ -133,7 +133,7 @@ def test_agent_command_can_be_given(store: Path, session: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "words"),
+    ("command", "code", "text"),
     [
         (["agent", "--token", "***"], 2, "had secrets, which are never recorded (agent --token **"),
         (["env", "API_KEY=***", "agent"], 2, "give the whole command after --"),
@@ -142,12 +142,12 @@ def test_agent_command_can_be_given(store: Path, session: str) -> None:
     ],
 )
 def test_unusable_agent_command_is_reported(
-    store: Path, session: str, command: list[str], code: int, words: str
+    store: Path, session: str, command: list[str], code: int, text: str
 ) -> None:
     alter(store, session, *command)
     done = cli("prompt", "--store", store, session, "Hello")
     assert (done.returncode, done.stdout) == (code, "")
-    assert words in done.stderr
+    assert text in done.stderr
     assert done.stderr.count("rekindle:") == 1
     assert "Traceback" not in done.stderr
 
@@ -174,7 +174,7 @@ def test_deleted_or_leased_session_is_reported(store: Path, session: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "text"),
     [
         (["prompt"], "nothing to send"),
         (["prompt", "--last", "--title", "x", "hello"], "not allowed with"),
@@ -183,10 +183,10 @@ def test_deleted_or_leased_session_is_reported(store: Path, session: str) -> Non
         (["new"], "needs a terminal"),
     ],
 )
-def test_wrong_usage_ends_with_2(arguments: list[str], words: str) -> None:
+def test_wrong_usage_ends_with_2(arguments: list[str], text: str) -> None:
     done = cli(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr
+    assert text in done.stderr
     assert "usage: rekindle" in done.stderr
 
 
@@ -221,11 +221,11 @@ def test_closed_pipe_is_not_an_error(store: Path, session: str) -> None:
 
 
 def _start_slow_turn(
-    store: Path, session: str, words: str = "slow", until: str = "until you cancel."
+    store: Path, session: str, text: str = "slow", until: str = "until you cancel."
 ) -> "subprocess.Popen[bytes]":
     """Start a turn, and return once the output contains `until`."""
     process = subprocess.Popen(
-        [*REKINDLE, "prompt", "--store", store, session, words],
+        [*REKINDLE, "prompt", "--store", store, session, text],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

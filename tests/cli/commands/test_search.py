@@ -44,8 +44,8 @@ def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def prompt(session: str, words: str, at_us: int) -> EntryBatch:
-    line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}}).encode()
+def prompt(session: str, text: str, at_us: int) -> EntryBatch:
+    line = json.dumps({"params": {"prompt": [{"type": "text", "text": text}]}}).encode()
     return EntryBatch(
         session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=line
     )
@@ -62,10 +62,10 @@ def store(tmp_path: Path) -> Path:
         for number, (session, agent) in enumerate(agents.items()):
             at_us = NOW + number * HOUR
             title = f"About \x1b[31m{session}"
-            told = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
+            output = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
             titled = Titled(session_id=session, at_us=at_us, source=TitleSource.AGENT, title=title)
             opened.write(
-                [told, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
+                [output, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
             )
         opened.write([prompt("ses_one", f"My token is {TOKEN}, hush", NOW + 1)])
     return path
@@ -143,13 +143,13 @@ def test_secrets_in_titles_are_masked(tmp_path: Path) -> None:
     ],
 )
 def test_search_filters(store: Path, options: list[str], expected: list[str]) -> None:
-    code, shown, complaint = cli("search", "--store", store, "--json", *options)
-    assert (code, complaint) == (0, "")
+    code, shown, error_output = cli("search", "--store", store, "--json", *options)
+    assert (code, error_output) == (0, "")
     assert [hit["sessionId"] for hit in json.loads(shown)] == expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "text"),
     [
         ([], "nothing to look for: give a word"),
         (["--", "-x"], "nothing to look for"),
@@ -157,10 +157,10 @@ def test_search_filters(store: Path, options: list[str], expected: list[str]) ->
         (["--since", "yesterday", "x"], "not a time: yesterday"),
     ],
 )
-def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], words: str) -> None:
-    code, shown, complaint = cli("search", "--store", store, *arguments)
+def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], text: str) -> None:
+    code, shown, error_output = cli("search", "--store", store, *arguments)
     assert (code, shown) == (2, "")
-    assert words in complaint
+    assert text in error_output
 
 
 def test_no_hits_are_reported(store: Path, tmp_path: Path) -> None:
@@ -220,9 +220,9 @@ def test_wait_for_a_locked_index_is_bounded(store: Path) -> None:
         opened.write([prompt("ses_one", "hello again", NOW + 2 * HOUR)])
     with closing(apsw.Connection(f"{store}.index")) as other:
         other.execute("begin immediate")
-        code, shown, complaint = cli("search", "--store", store, "hello")
+        code, shown, error_output = cli("search", "--store", store, "hello")
         assert (code, len(shown.splitlines())) == (0, 2)
-        assert complaint == (
+        assert error_output == (
             f"rekindle: the index {store}.index is in use by another process: "
             "the latest may be missing\n"
         )
@@ -233,8 +233,8 @@ def test_wait_for_a_locked_index_is_bounded(store: Path) -> None:
 def test_locked_store_can_be_searched(store: Path) -> None:
     with closing(apsw.Connection(str(store))) as other:
         other.execute("begin immediate")
-        code, shown, complaint = cli("search", "--store", store, "hello")
-        assert (code, len(shown.splitlines()), complaint) == (0, 2, "")
+        code, shown, error_output = cli("search", "--store", store, "hello")
+        assert (code, len(shown.splitlines()), error_output) == (0, 2, "")
 
 
 def test_reindex_rebuilds_the_index(store: Path) -> None:
@@ -250,10 +250,10 @@ def test_damaged_index_is_reported(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with closing(apsw.Connection(f"{store}.index")) as db:
         db.execute("update passage_0_data set block = x'ffffffffff'")
-    code, _, complaint = cli("search", "--store", store, "hello")
+    code, _, error_output = cli("search", "--store", store, "hello")
     assert code == 1
     words = f"the index {store}.index is damaged: `rekindle reindex` makes it anew"
-    assert complaint == f"rekindle: {words}\n"
+    assert error_output == f"rekindle: {words}\n"
     assert cli("reindex", "--store", store)[0] == 0
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
@@ -268,9 +268,9 @@ def test_search_in_a_damaged_store_warns_of_missing_hits(
     if is_indexed:
         cli("search", "--store", store, "hello")
     overwrite(store, table)
-    code, shown, complaint = cli("search", "--store", store, "nobody")
+    code, shown, error_output = cli("search", "--store", store, "nobody")
     assert (code, shown) == (1, "")
-    first, *rest = complaint.splitlines()
+    first, *rest = error_output.splitlines()
     assert first.startswith(f"rekindle: the store {store} is damaged: ")
     assert first.endswith(": `rekindle doctor --fix` saves what can be read")
     assert rest in ([], ["rekindle: nothing found in what could be looked at"])

@@ -28,8 +28,8 @@ def entry(kind: Kind, message: object, at_us: int = AT) -> EntryBatch:
 
 
 def update(kind: str, /, **fields: object) -> EntryBatch:
-    told = {"sessionUpdate": kind, **fields}
-    return entry(Kind.UPDATE, {"params": {"sessionId": S, "update": told}})
+    output = {"sessionUpdate": kind, **fields}
+    return entry(Kind.UPDATE, {"params": {"sessionId": S, "update": output}})
 
 
 def said(words: str) -> EntryBatch:
@@ -468,7 +468,7 @@ def test_closed_pipe_ends_follow(store: Path) -> None:
 
 
 def test_long_session_shows_progress(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[int, int | None]] = []
-    monkeypatch.setattr(ProgressBar, "update", lambda _, done, total: told.append((done, total)))
+    output: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(ProgressBar, "update", lambda _, done, total: output.append((done, total)))
     assert main(["show", "--store", str(store), S]) == 0
-    assert told == [(seq, 9) for seq in range(1, 10)]
+    assert output == [(seq, 9) for seq in range(1, 10)]

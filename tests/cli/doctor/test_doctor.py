@@ -43,24 +43,26 @@ def said(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
-def doctor(home: Path, *words: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
+def doctor(home: Path, *arguments: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
     """Return the exit code, and for each check its worst finding."""
-    done = run(home, "--json", *words, **variables)
+    done = run(home, "--json", *arguments, **variables)
     assert done.stderr == ""
-    told = json.loads(done.stdout)
-    assert told["ok"] is (done.returncode == 0)
+    output = json.loads(done.stdout)
+    assert output["ok"] is (done.returncode == 0)
     order = ["ok", "fixed", "warning", "problem"]
-    findings = sorted(told["findings"], key=lambda it: order.index(it["level"]))
+    findings = sorted(output["findings"], key=lambda it: order.index(it["level"]))
     return done.returncode, {finding["check"]: finding for finding in findings}
 
 
-def run(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return rekindle(home, "doctor", *words, **variables)
+def run(home: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return rekindle(home, "doctor", *arguments, **variables)
 
 
-def rekindle(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def rekindle(
+    home: Path, *arguments: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*REKINDLE, *words],
+        [*REKINDLE, *arguments],
         env={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables,
         capture_output=True,
         text=True,
@@ -125,38 +127,38 @@ def test_readable_files_are_made_private(home: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "check", "words"),
+    ("damage", "check", "text"),
     [
         (f"pragma user_version = {len(MIGRATIONS) + 1}", "schema", "knows only up to"),
         ("pragma application_id = 5", "store", "no store of Rekindle's"),
     ],
 )
 def test_unfixable_problems_are_reported_and_left_alone(
-    home: Path, path: Path, damage: str, check: str, words: str
+    home: Path, path: Path, damage: str, check: str, text: str
 ) -> None:
     change(path, f"create table later (x); {damage}")
     before = path.read_bytes()
     code, found = doctor(home, "--store", path, "--fix")
     assert code == 1
-    assert words in found[check]["what"]
+    assert text in found[check]["what"]
     assert found[check]["remedy"]
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "text"),
     [
         ("delete from session", "their entries are there"),
         ("update session set command = 'no JSON'", "1 cannot be read: ses_1"),
         ("update session set id = cast(x'ff' as text)", "1 cannot be read"),
     ],
 )
-def test_inconsistent_data_is_repaired(home: Path, path: Path, damage: str, words: str) -> None:
+def test_inconsistent_data_is_repaired(home: Path, path: Path, damage: str, text: str) -> None:
     change(path, damage)
     before = path.read_bytes()
     code, found = doctor(home, "--store", path)
     assert code == 1
-    assert words in found["sessions"]["what"]
+    assert text in found["sessions"]["what"]
     assert found["sessions"]["remedy"].startswith("rekindle doctor --fix")
     assert path.read_bytes() == before
     code, found = doctor(home, "--store", path, "--fix")
@@ -169,7 +171,7 @@ def test_inconsistent_data_is_repaired(home: Path, path: Path, damage: str, word
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "text"),
     [
         ("update stretch set kind = 'nonsense'", "makes no sense"),
         ("update stretch set lines = 3", "does not have its 3 entries"),
@@ -179,12 +181,12 @@ def test_inconsistent_data_is_repaired(home: Path, path: Path, damage: str, word
         ),
     ],
 )
-def test_deep_check_reads_all_entries(home: Path, path: Path, damage: str, words: str) -> None:
+def test_deep_check_reads_all_entries(home: Path, path: Path, damage: str, text: str) -> None:
     change(path, damage)
     assert doctor(home, "--store", path)[0] == 0
     code, found = doctor(home, "--store", path, "--full")
     assert code == 1
-    assert words in found["integrity"]["what"]
+    assert text in found["integrity"]["what"]
 
 
 @pytest.mark.parametrize("table", ["stretch", "session", "lease"])
@@ -326,9 +328,9 @@ def test_folder_in_place_of_the_lock_file_is_a_problem(home: Path, path: Path) -
 
 def test_foreign_file_is_not_repaired(home: Path, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Not a short one. " * 100, encoding="utf-8")
-    told = rekindle(home, "list", "--store", tmp_path / "letter").stderr
+    output = rekindle(home, "list", "--store", tmp_path / "letter").stderr
     words = "is no store of Rekindle's, or its beginning is damaged"
-    assert told == f"rekindle: {tmp_path / 'letter'} {words}\n"
+    assert output == f"rekindle: {tmp_path / 'letter'} {words}\n"
 
 
 def test_search_index_is_checked(home: Path, path: Path) -> None:

@@ -53,7 +53,7 @@ def test_file_system_of_the_nearest_mount() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
+    ("amount", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
 )
-def test_sizes_have_one_unit(amount: float, words: str) -> None:
-    assert size(amount) == words
+def test_sizes_have_one_unit(amount: float, text: str) -> None:
+    assert size(amount) == text

@@ -43,10 +43,10 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def setup(home: Path, *words: str | Path, **variables: str) -> tuple[int, str, str]:
+def setup(home: Path, *arguments: str | Path, **variables: str) -> tuple[int, str, str]:
     usual = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
-        [*REKINDLE, "setup", *words],
+        [*REKINDLE, "setup", *arguments],
         env=usual | variables,
         capture_output=True,
         text=True,
@@ -84,10 +84,10 @@ def test_write_keeps_other_content_and_makes_a_backup(home: Path, editor: str) -
     file.parent.mkdir(parents=True)
     file.write_text(EXISTING[editor], encoding="utf-8")
     file.chmod(0o640)
-    code, told, _ = setup(home, editor, "--write", "--", *AGENT)
+    code, output, _ = setup(home, editor, "--write", "--", *AGENT)
     assert code == 0
     (copy,) = backups(file)
-    assert str(copy) in told
+    assert str(copy) in output
     assert copy.read_text(encoding="utf-8") == EXISTING[editor]
     assert [stat.S_IMODE(item.stat().st_mode) for item in (file, copy)] == [0o640, 0o640]
     written = file.read_text(encoding="utf-8")
@@ -141,10 +141,10 @@ def test_unclear_file_is_left_and_the_snippet_printed(home: Path, text: bytes, w
     file = home / FILES["zed"]
     file.parent.mkdir(parents=True)
     file.write_bytes(text)
-    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    code, _, output = setup(home, "zed", "--write", "--", *AGENT)
     assert code == 1
-    assert why in told
-    assert '"OpenCode": {' in told
+    assert why in output
+    assert '"OpenCode": {' in output
     assert file.read_bytes() == text
     assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
 
@@ -192,9 +192,9 @@ def test_agent_program_is_resolved_to_its_full_path(home: Path, tmp_path: Path) 
     program.parent.mkdir()
     program.touch(mode=0o755)
     path = f"{program.parent}:/usr/bin:/bin"
-    _, printed, told = setup(home, "zed", "--", *AGENT, PATH=path)
+    _, printed, output = setup(home, "zed", "--", *AGENT, PATH=path)
     assert f'"{program}"' in printed
-    assert "not found" not in told
+    assert "not found" not in output
     assert "opencode was not found here" in setup(home, "zed", "--", *AGENT)[2]
     npx = ("npx", "-y", "@agentclientprotocol/claude-agent-acp@0.99")
     assert '"Claude Code": {' in setup(home, "zed", "--", *npx)[1]
@@ -230,14 +230,14 @@ def test_agent_is_named_after_its_program_not_its_launcher(command: str, name: s
 @pytest.mark.parametrize("editor", EDITORS)
 def test_replaced_command_is_reported(home: Path, editor: str) -> None:
     first, second = ("npx", "-y", "@acme/my-agent"), ("npx", "-y", "@other/my-agent", 'a"b')
-    told = setup(home, editor, "--write", "--", *first)[1]
-    assert "takes the place" not in told
-    told = setup(home, editor, "--write", "--", *second)[1]
-    assert "it takes the place of: " in told
-    assert "run -- " in told
-    assert "-y @acme/my-agent\n" in told
-    told = setup(home, editor, "--write", "--", *first)[1]
-    assert shlex.join(second[1:]) in told
+    output = setup(home, editor, "--write", "--", *first)[1]
+    assert "takes the place" not in output
+    output = setup(home, editor, "--write", "--", *second)[1]
+    assert "it takes the place of: " in output
+    assert "run -- " in output
+    assert "-y @acme/my-agent\n" in output
+    output = setup(home, editor, "--write", "--", *first)[1]
+    assert shlex.join(second[1:]) in output
     assert "takes the place" not in setup(home, editor, "--write", "--", "other")[1]
 
 
@@ -251,10 +251,10 @@ def test_replaced_command_without_rekindle_is_reported(home: Path) -> None:
 @pytest.mark.parametrize("editor", EDITORS)
 def test_rekindle_run_is_not_added_twice(home: Path, editor: str) -> None:
     plain = setup(home, editor, "--", *AGENT)[1]
-    _, printed, told = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
+    _, printed, output = setup(home, editor, "--", "rekindle", "run", "--", *AGENT)
     assert printed == plain
-    assert "has `rekindle run` already" in told
-    assert "rekindle was not found" not in told
+    assert "has `rekindle run` already" in output
+    assert "rekindle was not found" not in output
     printed = setup(home, editor, "--", "/x/rekindle", "run", "--store", "/s.db", "--", *AGENT)[1]
     assert printed.replace(" ", "").replace(",", "").count('"run"') == 1
     assert '"--store"' in printed
@@ -274,16 +274,16 @@ def test_read_only_file_is_not_changed(home: Path, mode: int) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("{}", encoding="utf-8")
     file.chmod(mode)
-    code, _, told = setup(home, "zed", "--write", "--", *AGENT)
+    code, _, output = setup(home, "zed", "--write", "--", *AGENT)
     assert code == 1
-    assert f"{file} is read-only: nothing was written" in told
-    assert '"OpenCode": {' in told
+    assert f"{file} is read-only: nothing was written" in output
+    assert '"OpenCode": {' in output
     assert file.read_text(encoding="utf-8") == "{}"
     assert list(file.parent.iterdir()) == [file]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["vim"],
         ["zed", "--", "rekindle", "run"],
@@ -296,10 +296,10 @@ def test_read_only_file_is_not_changed(home: Path, mode: int) -> None:
         ["zed", "--", os.fsdecode(b"\xff")],
     ],
 )
-def test_invalid_arguments_are_reported(home: Path, words: list[str]) -> None:
-    code, printed, told = setup(home, *words)
+def test_invalid_arguments_are_reported(home: Path, arguments: list[str]) -> None:
+    code, printed, output = setup(home, *arguments)
     assert (code, printed) == (2, "")
-    assert re.search("usage: rekindle (setup|run)", told)
+    assert re.search("usage: rekindle (setup|run)", output)
     assert list(home.iterdir()) == []
 
 

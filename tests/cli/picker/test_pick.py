@@ -52,8 +52,8 @@ def write(store: Path, name: str, folder: Path, title: str, *prompts: str) -> No
         )
 
 
-def turn(name: str, number: int, words: str) -> Iterator[EntryBatch]:
-    prompt = {"sessionId": name, "prompt": [{"type": "text", "text": words}]}
+def turn(name: str, number: int, text: str) -> Iterator[EntryBatch]:
+    prompt = {"sessionId": name, "prompt": [{"type": "text", "text": text}]}
     asked = {"id": number, "method": "session/prompt", "params": prompt}
     answer = {"id": number, "result": {"stopReason": "end_turn"}}
     for side, kind, line in (

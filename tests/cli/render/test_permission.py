@@ -50,18 +50,18 @@ def test_command_and_its_folder_are_shown() -> None:
 
 
 def test_change_shows_file_and_diff_and_shortens_the_rest() -> None:
-    told = lines(EDIT)
-    assert told[1:] == ["  /etc/passwd", "  -a", "  +b"]
-    assert told[0].startswith("  old_string: a a a")
-    assert "characters left out" in told[0]
+    output = lines(EDIT)
+    assert output[1:] == ["  /etc/passwd", "  -a", "  +b"]
+    assert output[0].startswith("  old_string: a a a")
+    assert "characters left out" in output[0]
     assert in_short({**EDIT, "rawInput": None}) == "edit: /etc/passwd"
     assert in_short({"locations": [{"path": "/a"}]}, "Look") == "Look: /a"
 
 
 def test_version_2_command_and_reason_are_shown() -> None:
     subject = {"type": "command", "command": "ls\nrm x", "cwd": "/p", "toolCallId": "t"}
-    told = lines(None, title="Run", description="To look.", subject=subject)
-    assert told == ["  To look.", "  command:", "    ls", "    rm x", "  cwd: /p"]
+    output = lines(None, title="Run", description="To look.", subject=subject)
+    assert output == ["  To look.", "  command:", "    ls", "    rm x", "  cwd: /p"]
     assert in_short(None, "Run", subject=subject) == "Run: ls rm x"
 
 
@@ -69,19 +69,19 @@ def test_version_2_command_and_reason_are_shown() -> None:
     "given", ["rm x", ["rm", "x"], 5, {str(number): number for number in range(30)}]
 )
 def test_unknown_input_is_shown(given: object) -> None:
-    told = lines({"rawInput": given})
-    assert 1 <= len(told) <= 21
-    assert all(len(line) < 100 for line in told)
+    output = lines({"rawInput": given})
+    assert 1 <= len(output) <= 21
+    assert all(len(line) < 100 for line in output)
 
 
 def test_long_text_is_cut_in_the_middle() -> None:
     command = "echo begin\n" + "true\n" * 500 + "x" * 5_000 + "; rm -rf the-end"
-    told = lines({"rawInput": {"command": command}, "content": [{"type": "content"}]})
-    assert told[1] == "    echo begin"
-    assert "    … 472 lines left out …" in told
-    assert told[-1].endswith("; rm -rf the-end")
-    assert "characters left out" in told[-1]
-    assert len("\n".join(told)) < 2_000
+    output = lines({"rawInput": {"command": command}, "content": [{"type": "content"}]})
+    assert output[1] == "    echo begin"
+    assert "    … 472 lines left out …" in output
+    assert output[-1].endswith("; rm -rf the-end")
+    assert "characters left out" in output[-1]
+    assert len("\n".join(output)) < 2_000
 
 
 def test_tool_call_text_is_shown_and_sanitized() -> None:
@@ -92,7 +92,7 @@ def test_tool_call_text_is_shown_and_sanitized() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "fields", "words"),
+    ("title", "fields", "text"),
     [
         ("", {}, "something"),
         ("", {"kind": "read"}, "read"),
@@ -100,8 +100,8 @@ def test_tool_call_text_is_shown_and_sanitized() -> None:
         ("Really", {"title": "Read a", "kind": "other"}, "Really"),
     ],
 )
-def test_request_has_a_title(title: str, fields: dict[str, Any], words: str) -> None:
-    assert named(title, ToolCall(id="t", fields=fields)) == words
+def test_request_has_a_title(title: str, fields: dict[str, Any], text: str) -> None:
+    assert named(title, ToolCall(id="t", fields=fields)) == text
     assert named("", None) == "something"
 
 
@@ -118,8 +118,8 @@ def test_chat_shows_requests_even_if_tools_are_folded(
         terminal.wait_for("❯")  # noqa: RUF001 - the prompt
         terminal.enter(json.dumps(call))
         shown = terminal.wait_for("2  Never (n)")
-        told = [line for line in lines(call) if len(line) < 80]
-        assert "\n".join(told) in shown.partition("? ")[0]
+        output = [line for line in lines(call) if len(line) < 80]
+        assert "\n".join(output) in shown.partition("? ")[0]
         terminal.type("n")
         terminal.wait_for("→ Never")
         terminal.type("\x04")

@@ -12,9 +12,9 @@ ADDRESS = "https://example.com/a/very/long/path/that/does/not/fit/into/a/cell.ht
 WIDE = "|".join(f"column{number}" for number in range(14))
 
 
-def looks(words: str, columns: int) -> str:
+def looks(text: str, columns: int) -> str:
     file = io.StringIO()
-    make_console(file=file, width=columns).print(rendered(Piece(kind="agent", words=words)))
+    make_console(file=file, width=columns).print(rendered(Piece(kind="agent", words=text)))
     return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
 
 

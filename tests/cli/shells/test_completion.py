@@ -59,15 +59,15 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def complete(environ: dict[str, str], *words: str) -> tuple[str, list[str]]:
+def complete(environ: dict[str, str], *arguments: str) -> tuple[str, list[str]]:
     """Return the kind of completion, and the offered words."""
-    kind, *lines = candidates(environ, "--", *words)
+    kind, *lines = candidates(environ, "--", *arguments)
     return kind, [line.partition("\t")[0] for line in lines]
 
 
-def candidates(environ: dict[str, str], *words: str) -> list[str]:
+def candidates(environ: dict[str, str], *arguments: str) -> list[str]:
     done = subprocess.run(
-        [*REKINDLE, "complete", *words],
+        [*REKINDLE, "complete", *arguments],
         env=environ,
         capture_output=True,
         text=True,
@@ -100,7 +100,7 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "offered"),
+    ("arguments", "kind", "offered"),
     [
         (["show", ""], "words", ["abc:def", "ses_beta", "ses_alpha"]),
         (["show", "ses_"], "words", ["ses_beta", "ses_alpha"]),
@@ -142,11 +142,11 @@ def test_every_option_of_every_command_is_offered(environ: dict[str, str], comma
     ],
 )
 def test_candidates_depend_on_the_position(
-    environ: dict[str, str], words: list[str], kind: str, offered: list[str] | None
+    environ: dict[str, str], arguments: list[str], kind: str, offered: list[str] | None
 ) -> None:
-    if words[1] == "--store=":
+    if arguments[1] == "--store=":
         environ["REKINDLE_STORE"] = ""
-    found = complete(environ, *words)
+    found = complete(environ, *arguments)
     assert found[0] == kind
     assert offered is None or found[1] == offered
 
@@ -206,18 +206,18 @@ class Terminal:
             os.execve(command[0], command, environ)  # noqa: S606 - a shell, as a person starts it
         self.shown = ""
 
-    def type(self, words: str) -> None:
+    def type(self, text: str) -> None:
         """Press keys."""
-        os.write(self._fd, words.encode())
+        os.write(self._fd, text.encode())
 
-    def wait_for(self, words: str) -> str:
+    def wait_for(self, text: str) -> str:
         """Wait for a text; return the output up to it."""
         deadline = time.monotonic() + PATIENCE
-        while words not in self.shown:
+        while text not in self.shown:
             ready, _, _ = select.select([self._fd], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"{words!r} is not in {self.shown!r}"
+            assert ready, f"{text!r} is not in {self.shown!r}"
             self.shown += os.read(self._fd, 65536).decode(errors="replace")
-        before, _, self.shown = self.shown.partition(words)
+        before, _, self.shown = self.shown.partition(text)
         return before
 
     def close(self) -> None:

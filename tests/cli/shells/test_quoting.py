@@ -18,8 +18,8 @@ ODD = [
 ]
 
 
-def read_by_bash(words: list[str]) -> list[str]:
-    script = "".join(f"printf '%s\\0' {word}\n" for word in words)
+def read_by_bash(arguments: list[str]) -> list[str]:
+    script = "".join(f"printf '%s\\0' {word}\n" for word in arguments)
     done = subprocess.run(
         ["/bin/bash", "--norc", "-c", script], capture_output=True, timeout=PATIENCE, check=True
     )
