@@ -5,6 +5,7 @@ RekindleError
 ├── BadBundle               what was to be imported is no bundle, or not whole
 ├── EndlessLine             a peer writes on and on, and ends no line
 ├── NothingToImport         there is nothing where it was looked for, or nothing that is known
+├── ImporterUnavailable     the importer of an installed package cannot be used
 ├── FileUnclear             an editor's file cannot be changed safely; left as it is
 ├── ClientError             what a client wanted of an agent did not come about
 │   ├── AgentNotStarted     its command could not be run
@@ -55,6 +56,10 @@ class EndlessLine(RekindleError):
 
 class NothingToImport(RekindleError):
     """There is nothing where it was looked for, or nothing that is known."""
+
+
+class ImporterUnavailable(RekindleError):
+    """The importer of an installed package cannot be used; the message names the package."""
 
 
 class FileUnclear(RekindleError):

@@ -18,7 +18,7 @@ from codex_files import CodexFile
 from fuzz.choices import Choices
 from fuzz.peers import act_out, converse
 from fuzz.ring import Ring
-from importer_results import check_any, entries_of, talks_of
+from importer_results import check_any, entries_of, read_sessions
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.acp.framing import LineBuffer
 from rekindle.acp.jsonrpc import read_envelope, request_key, split_batch, update_line
@@ -30,11 +30,11 @@ from rekindle.export.acp import as_acp
 from rekindle.export.html import as_html
 from rekindle.export.json import as_json
 from rekindle.export.markdown import as_markdown
-from rekindle.importers.base import Notes
-from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.importers.codex import TOOL as CODEX
-from rekindle.importers.gemini import TOOL as GEMINI
-from rekindle.importers.opencode.session import Conversations
+from rekindle.importers.base import ImportNotes
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
+from rekindle.importers.codex.session import IMPORTER as CODEX
+from rekindle.importers.gemini.session import IMPORTER as GEMINI
+from rekindle.importers.opencode.session import OpenCodeSessionReader
 from rekindle.jsonvalue import decode, decode_object, encode
 from rekindle.model import Entry, EntryBatch, Kind, Side, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
@@ -161,7 +161,7 @@ def codex(data: bytes) -> None:
 
 def opencode(data: bytes) -> None:
     """Any records of OpenCode's can be imported."""
-    for talk in Conversations(opencode_lines.Lines(data), Notes()).talks():
+    for talk in OpenCodeSessionReader(opencode_lines.LinesSession(data), ImportNotes()).sessions():
         entries_of(talk)
 
 
@@ -176,7 +176,7 @@ def gemini_object(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session-2025-11-09T00-00-22222222.json"
         path.write_bytes(data)
-        for talk in talks_of(GEMINI, path):
+        for talk in read_sessions(GEMINI, path):
             entries_of(talk)
 
 

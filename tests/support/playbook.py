@@ -42,8 +42,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rekindle.errors import StoreUnavailable
-from rekindle.importers.base import Tally
-from rekindle.importers.entry_builder import Teller
+from rekindle.importers.base import EntryCounts
+from rekindle.importers.entry_builder import EntryBuilder
 from rekindle.model import (
     AgentIdentity,
     Change,
@@ -205,17 +205,17 @@ class Playbook:
     def do_imported(self, words: str, cwd: str | None = "/p", parent_id: str | None = None) -> None:
         session_id, tool, turn = words.split(" ", 2)
         prompt, answer = turn.split(" | ")
-        teller = Teller(session_id, tally := Tally(), self.now)
-        teller.prompt("p1", [{"type": "text", "text": prompt}])
-        teller.agent(answer, "m1")
-        teller.end()
+        builder = EntryBuilder(session_id, counts := EntryCounts(), self.now)
+        builder.add_prompt("p1", [{"type": "text", "text": prompt}])
+        builder.add_agent_text(answer, "m1")
+        builder.end_turn()
         agent = AgentIdentity(name=tool, version="1")
-        origin = Origin(tool=tool, path="/f", entries=tally.entries)
+        origin = Origin(tool=tool, path="/f", entries=counts.entries)
         self.record.store.write([
             Opened(
                 session_id=session_id, at_us=self.now, agent=agent, cwd=cwd, parent_id=parent_id
             ),
-            *entry_batches(session_id, teller.take()),
+            *entry_batches(session_id, builder.take_entries()),
             Counted(session_id=session_id, at_us=self.now, turns=1, messages=2),
             Imported(session_id=session_id, at_us=self.now, origin=origin),
         ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""The same short conversation as each of the tools has it on record, to be gone on with."""
+"""The same short session in the files of each tool, which tests can extend."""
 
 import os
 import subprocess
@@ -16,11 +16,11 @@ PROMPT, ANSWER = "My name is Ada.", "Hello, Ada."
 
 
 class Made(ABC):
-    """A conversation in a file of a tool's."""
+    """A session in the files of a tool."""
 
     tool: str
     agent: str
-    """As its agent calls itself."""
+    """The name that the agent of the tool reports."""
     session_id: str
 
     def __init__(self, home: Path) -> None:
@@ -30,15 +30,15 @@ class Made(ABC):
 
     @abstractmethod
     def add(self, prompt: str, answer: str) -> None:
-        """Write one more turn, as the tool does."""
+        """Add a turn, in the format of the tool."""
 
     @property
     def opened(self) -> dict[str, object]:
-        """What a client says to open it."""
+        """The params with which a client opens it."""
         return {"sessionId": self.session_id, "cwd": CWD, "mcpServers": []}
 
     def imports(self, store: Path, *words: str | Path) -> str:
-        """Import what there is; return what is told of it."""
+        """Import the sessions of the tool; return the report on stderr."""
         nowhere = {
             "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": "", "OPENCODE_DB": "",
             "XDG_DATA_HOME": "",
@@ -54,7 +54,7 @@ class Made(ABC):
 
 
 class Claude(Made):
-    """In Claude Code."""
+    """A session of Claude Code."""
 
     tool, agent = "claude", "@agentclientprotocol/claude-agent-acp"
     session_id = claude_files.SESSION
@@ -70,7 +70,7 @@ class Claude(Made):
 
 
 class Codex(Made):
-    """In Codex."""
+    """A session of Codex."""
 
     tool, agent = "codex", "@agentclientprotocol/codex-acp"
     session_id = codex_files.SESSION
@@ -90,7 +90,7 @@ class Codex(Made):
 
 
 class OpenCode(Made):
-    """In OpenCode."""
+    """A session of OpenCode."""
 
     tool, agent = "opencode", "OpenCode"
     session_id = opencode_files.SESSION
@@ -108,7 +108,7 @@ class OpenCode(Made):
 
 
 class Gemini(Made):
-    """In Gemini CLI."""
+    """A session of Gemini CLI."""
 
     tool, agent = "gemini", "gemini-cli"
     session_id = gemini_files.SESSION

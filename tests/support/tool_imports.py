@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from rekindle.importers.base import Notes, Tally, Tool
-from rekindle.importers.claude import TOOL as CLAUDE
+from rekindle.importers.base import EntryCounts, ImportNotes, ToolImporter
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
 from rekindle.model import Entry, LeaseHolder, Page, Session, TitleSource
 from rekindle.store.base import Store
 from rekindle.transfer.import_apply import SessionImporter
@@ -18,7 +18,7 @@ class Run:
     """An import of all sessions in a path, and its results."""
 
     def __init__(
-        self, store: Store, path: Path, tool: Tool = CLAUDE, *, undelete: bool = False,
+        self, store: Store, path: Path, tool: ToolImporter = CLAUDE, *, undelete: bool = False,
         dry_run: bool = False,
     ) -> None:  # fmt: skip
         importer = SessionImporter(store, HOLDER, undelete=undelete, dry_run=dry_run)
@@ -39,10 +39,10 @@ class Run:
         return [it.outcome for it in self.results]
 
 
-def entries_of_file(path: Path, tool: Tool = CLAUDE) -> list[Entry]:
+def entries_of_file(path: Path, tool: ToolImporter = CLAUDE) -> list[Entry]:
     """Return the entries of the only session in a file."""
     (found,) = tool.find(path, None)
-    return list(next(iter(tool.read(found, Notes()))).tell(Tally()))
+    return list(next(iter(tool.read(found, ImportNotes()))).read_entries(EntryCounts()))
 
 
 def everything(store: Store) -> list[tuple[Session, dict[TitleSource, str], list[Entry]]]:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from claude_files import SESSION, ClaudeFile
 from rekindle.errors import SessionInUse
-from rekindle.importers.base import Notes, Tally
-from rekindle.importers.claude import TOOL
+from rekindle.importers.base import EntryCounts, ImportNotes
+from rekindle.importers.claude.session import IMPORTER
 from rekindle.model import (
     Entry,
     LeaseHolder,
@@ -31,17 +31,19 @@ def test_interrupted_import_of_long_session_is_resumed(
     for number in range(6):
         it.turn(number)
     path = it.write(tmp_path)
-    (found,) = TOOL.find(path, None)
-    (talk,) = TOOL.read(found, Notes())
+    (found,) = IMPORTER.find(path, None)
+    (source_session,) = IMPORTER.read(found, ImportNotes())
 
-    def tell(tally: Tally) -> Iterator[Entry]:
-        for entry in talk.tell(tally):
+    def tell(counts: EntryCounts) -> Iterator[Entry]:
+        for entry in source_session.read_entries(counts):
             if entry.seq == 10:
                 raise KeyboardInterrupt
             yield entry
 
     with pytest.raises(KeyboardInterrupt):
-        SessionImporter(store, HOLDER).import_session(replace(talk, tell=tell), NOW)
+        SessionImporter(store, HOLDER).import_session(
+            replace(source_session, read_entries=tell), NOW
+        )
     assert len(list(store.read(SESSION))) == 8
     assert store.holder(SESSION) is None
     assert Run(store, tmp_path / ".claude").outcomes == [MergeOutcome.EXTENDED]
@@ -57,28 +59,32 @@ def test_import_holds_the_lease_between_transactions(
     it = ClaudeFile()
     for number in range(3):
         it.turn(number)
-    (found,) = TOOL.find(it.write(tmp_path), None)
-    (talk,) = TOOL.read(found, Notes())
+    (found,) = IMPORTER.find(it.write(tmp_path), None)
+    (source_session,) = IMPORTER.read(found, ImportNotes())
 
-    def tell(tally: Tally) -> Iterator[Entry]:
-        for entry in talk.tell(tally):
+    def tell(counts: EntryCounts) -> Iterator[Entry]:
+        for entry in source_session.read_entries(counts):
             if entry.seq == 6:
                 assert store.claim(SESSION, OTHER).holder == HOLDER
             yield entry
 
-    SessionImporter(store, HOLDER).import_session(replace(talk, tell=tell), NOW)
+    SessionImporter(store, HOLDER).import_session(replace(source_session, read_entries=tell), NOW)
     store.claim(SESSION, OTHER)
-    grown = replace(talk.arrived, origin=replace(talk.arrived.origin, sha256="another"))  # type: ignore[type-var]
+    grown = replace(
+        source_session.incoming, origin=replace(source_session.incoming.origin, sha256="another")
+    )  # type: ignore[type-var]
     with pytest.raises(SessionInUse):
         SessionImporter(store, HOLDER).import_session(
-            replace(talk, arrived=grown, tell=_with_more(talk.tell)),  # type: ignore[arg-type]
+            replace(
+                source_session, incoming=grown, read_entries=_with_more(source_session.read_entries)
+            ),  # type: ignore[arg-type]
             NOW,
         )
 
 
 def _with_more(tell: object) -> object:
-    def more(tally: Tally) -> Iterator[Entry]:
-        entries = list(tell(tally))  # type: ignore[operator]
+    def more(counts: EntryCounts) -> Iterator[Entry]:
+        entries = list(tell(counts))  # type: ignore[operator]
         yield from entries
         yield replace(entries[-1], seq=len(entries) + 1)
 

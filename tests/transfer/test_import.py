@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from claude_files import SESSION, ClaudeFile, forked, said
 from recorded_sessions import answered, asked, look
-from rekindle.importers.base import Notes, Tally
-from rekindle.importers.claude import TOOL
+from rekindle.importers.base import EntryCounts, ImportNotes
+from rekindle.importers.claude.session import IMPORTER
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     AgentIdentity,
@@ -493,19 +493,19 @@ def test_new_importer_version_replaces_entries_without_a_branch(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
-    (found,) = TOOL.find(path, None)
-    (talk,) = TOOL.read(found, Notes())
+    (found,) = IMPORTER.find(path, None)
+    (source_session,) = IMPORTER.read(found, ImportNotes())
     importer = SessionImporter(store, HOLDER)
     for version in (1, 2):
-        origin = replace(talk.arrived.origin, version=version)  # type: ignore[type-var]
-        arrived = replace(talk.arrived, origin=origin)
+        origin = replace(source_session.incoming.origin, version=version)  # type: ignore[type-var]
+        arrived = replace(source_session.incoming, origin=origin)
         made = [replace(it, line=b'{"v":%d}' % version) for it in entries_of_file(path)]
 
-        def tell(tally: Tally, made: list[Entry] = made) -> Iterator[Entry]:
-            tally.entries = tally.settled = len(made)
+        def tell(counts: EntryCounts, made: list[Entry] = made) -> Iterator[Entry]:
+            counts.entries = counts.settled = len(made)
             return iter(made)
 
-        importer.import_session(replace(talk, arrived=arrived, tell=tell), NOW)
+        importer.import_session(replace(source_session, incoming=arrived, read_entries=tell), NOW)
     ((_, _, entries),) = everything(store)
     assert {it.line for it in entries} == {b'{"v":2}'}
 

@@ -7,7 +7,7 @@ import pytest
 
 from codex_files import SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
-from rekindle.importers.codex import TOOL
+from rekindle.importers.codex.session import IMPORTER
 from rekindle.jsonvalue import as_array, as_object, decode_object
 from rekindle.model import Archived, Kind, Page, TitleSource
 from rekindle.store.base import Store
@@ -23,7 +23,7 @@ def file() -> CodexFile:
 
 
 def run(store: Store, home: Path) -> Run:
-    return Run(store, home / ".codex", TOOL)
+    return Run(store, home / ".codex", IMPORTER)
 
 
 def asked(store: Store, session_id: str = SESSION) -> list[object]:

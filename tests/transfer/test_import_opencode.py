@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from importer_results import talks_of
+from importer_results import read_sessions
 from opencode_files import BEGIN, CWD, SESSION, OpenCode, called, open_database, running, said
-from rekindle.importers.base import Tally
-from rekindle.importers.opencode import TOOL
+from rekindle.importers.base import EntryCounts
+from rekindle.importers.opencode.session import IMPORTER
 from rekindle.model import Entry, Page
 from rekindle.store.base import Store
 from rekindle.transfer.merge import MergeOutcome
@@ -15,11 +15,11 @@ from tool_imports import Run, everything
 
 
 def run(store: Store, path: Path) -> Run:
-    return Run(store, path, TOOL)
+    return Run(store, path, IMPORTER)
 
 
 def told(path: Path) -> list[Entry]:
-    return list(talks_of(TOOL, path)[0].tell(Tally()))
+    return list(read_sessions(IMPORTER, path)[0].read_entries(EntryCounts()))
 
 
 @pytest.fixture
@@ -189,6 +189,6 @@ def test_unreadable_database_is_reported(store: Store, data: Path) -> None:
     (data / "opencode.db").write_bytes(b"SQLite format 3\0" + bytes(500))
     report = run(store, data).report
     assert report.outcomes == {MergeOutcome.NEW: 1}
-    ((place, why),) = report.failed.items()
+    ((place, error_text),) = report.failed.items()
     assert place == str(data / "opencode.db")
-    assert "cannot be read" in why
+    assert "cannot be read" in error_text

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from claude_files import SESSION, ClaudeFile
 from recorded_sessions import asked
-from rekindle.importers.base import Found, Notes, Talk
-from rekindle.importers.claude import TOOL
+from rekindle.importers.base import FoundSession, ImportNotes, SourceSession
+from rekindle.importers.claude.session import IMPORTER
 from rekindle.model import (
     LeaseHolder,
 )
@@ -34,13 +34,13 @@ def test_failing_importer_is_reported_and_retried_later(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
     path = file.write(tmp_path)
-    (found,) = TOOL.find(path, None)
+    (found,) = IMPORTER.find(path, None)
 
     def read(*_: object) -> Iterator[object]:
         raise KeyError("odd")
         yield
 
-    scanner = ToolScanner(replace(TOOL, read=read), ImportFilter())
+    scanner = ToolScanner(replace(IMPORTER, read=read), ImportFilter())
     report = ImportReport(tool="claude")
     assert (
         scanner.import_found(found, SessionImporter(store, HOLDER), report, NOW, lambda _: None)
@@ -55,10 +55,10 @@ def test_failing_importer_is_reported_and_retried_later(
 def test_branch_of_archived_session_is_not_archived(
     store: Store, file: ClaudeFile, tmp_path: Path
 ) -> None:
-    def read(found: Found, notes: Notes) -> Iterator[Talk]:
-        return (replace(it, is_archived=True) for it in TOOL.read(found, notes))
+    def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
+        return (replace(it, is_archived=True) for it in IMPORTER.read(found, notes))
 
-    tool = replace(TOOL, read=read)
+    tool = replace(IMPORTER, read=read)
     file.write(tmp_path)
     Run(store, tmp_path / ".claude", tool)
     assert store.session(SESSION).archived_us is not None
@@ -74,18 +74,18 @@ def test_branch_of_archived_session_is_not_archived(
 def test_invalid_ids_and_folders_are_not_imported(
     store: Store, file: ClaudeFile, tmp_path: Path, odd: str
 ) -> None:
-    def read(found: Found, notes: Notes) -> Iterator[Talk]:
-        for talk in TOOL.read(found, notes):
+    def read(found: FoundSession, notes: ImportNotes) -> Iterator[SourceSession]:
+        for source_session in IMPORTER.read(found, notes):
             ids = {"id": odd, "agent_session_id": odd, "parent_id": odd}
-            arrived = replace(talk.arrived, **ids, cwd=odd, directories=(odd, "/d"))
-            yield replace(talk, arrived=arrived, folder=odd)
+            arrived = replace(source_session.incoming, **ids, cwd=odd, directories=(odd, "/d"))
+            yield replace(source_session, incoming=arrived, folder=odd)
 
     path = file.write(tmp_path)
-    run = Run(store, path, replace(TOOL, read=read))
+    run = Run(store, path, replace(IMPORTER, read=read))
     assert run.outcomes == [MergeOutcome.NEW]
     ((session, _, entries),) = everything(store)
     assert re.fullmatch(r"[0-9a-f]{16}", session.id)
     assert (session.parent_id, session.agent_session_id) == (session.id, "")
     assert (session.cwd, session.directories) == (None, ("/d",))
     assert len(entries) == 3
-    assert Run(store, path, replace(TOOL, read=read)).read == 0
+    assert Run(store, path, replace(IMPORTER, read=read)).read == 0

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from claude_files import CWD, SESSION, ClaudeFile, said
 from gemini_files import GeminiFile
 from recorded_sessions import answered, asked, entry, told
-from rekindle.importers.claude import TOOL as CLAUDE
-from rekindle.importers.gemini import TOOL as GEMINI
+from rekindle.importers.claude.session import IMPORTER as CLAUDE
+from rekindle.importers.gemini.session import IMPORTER as GEMINI
 from rekindle.model import Change, Counted, Entry, Imported, Kind, Opened, Origin, RecordedPrefix
 from rekindle.store.base import Store
 from rekindle.transcript.handover import handover_text, reminder_text

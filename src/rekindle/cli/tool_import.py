@@ -18,8 +18,8 @@ from rekindle.cli.project import folder_spellings
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import is_terminal
 from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import ALL, tool_named
-from rekindle.importers.base import Found, Tool
+from rekindle.importers.base import FoundSession, ToolImporter
+from rekindle.importers.registry import ALL, load_importer
 from rekindle.store.address import is_there, locate, open_store
 from rekindle.store.base import Store
 from rekindle.store.memory import MemoryStore
@@ -45,7 +45,7 @@ _COUNT_LABELS = {
 class _ToolSource(Struct, frozen=True):
     """A tool, the places where its sessions may be, and its scanner."""
 
-    tool: Tool
+    tool: ToolImporter
     places: list[Path]
     scanner: ToolScanner
 
@@ -59,7 +59,7 @@ class _Scan(Struct, frozen=True):
     """The reports of one scan, and the sessions to import."""
 
     reports: list[ImportReport]
-    changed: list[tuple[ToolScanner, ImportReport, Found]]
+    changed: list[tuple[ToolScanner, ImportReport, FoundSession]]
 
     @property
     def failed(self) -> dict[str, str]:
@@ -78,7 +78,7 @@ def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Pa
         folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
         since_us=arguments.since or 0,
     )
-    sources = [_tool_source(tool_named(name), path, import_filter) for name in names]
+    sources = [_tool_source(load_importer(name), path, import_filter) for name in names]
     is_one_tool = arguments.source != ALL and not arguments.watch
     if is_one_tool and not sources[0].paths:
         tool = sources[0].tool
@@ -99,7 +99,7 @@ def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Pa
     return 1 if scan.failed else 0
 
 
-def _tool_source(tool: Tool, path: Path | None, import_filter: ImportFilter) -> _ToolSource:
+def _tool_source(tool: ToolImporter, path: Path | None, import_filter: ImportFilter) -> _ToolSource:
     places = tool.folders(os.environ, Path.home()) if path is None else [path.absolute()]
     return _ToolSource(tool, places, ToolScanner(tool, import_filter))
 
@@ -179,7 +179,7 @@ def _print_results(
 
 def _print_summary(report: ImportReport, *, is_dry_run: bool) -> None:
     """Print the counts of a tool to stderr. stdout has only the sessions, for scripts."""
-    title = tool_named(report.tool).title
+    title = load_importer(report.tool).title
     found = plural(report.found - report.children, "session")
     children = f" and {report.children:,} of sub-agents" if report.children else ""
     counts = [

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rekindle.errors import SessionNotFound
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     Archived,
     Counted,
@@ -176,7 +176,9 @@ class AbandonedBranches:
         """Add a branch that was just written."""
         self._ids_of(session_id).append(branch_id)
 
-    def find_id(self, branch: Talk, main: Talk, main_id: str, stamps: set[str]) -> str | None:
+    def find_id(
+        self, branch: SourceSession, main: SourceSession, main_id: str, stamps: set[str]
+    ) -> str | None:
         """Return the id of a branch: that of the branch in the store, or a new one.
 
         Return None if the store has the whole branch. `stamps` are those of all branches that the
@@ -186,7 +188,7 @@ class AbandonedBranches:
         ids = self._ids_of(main_id)
         if branch.stamp and any(self._stamp_of(it) == branch.stamp for it in ids):
             return None
-        if compare(main.tell(Tally()), _settled_entries(branch)).theirs is None:
+        if compare(main.read_entries(EntryCounts()), _settled_entries(branch)).theirs is None:
             return None
         earlier = [it for it in ids if self._stamp_of(it) not in stamps]
         known_id = self._find_earlier_state(branch, earlier)
@@ -252,25 +254,25 @@ class AbandonedBranches:
         known = find_session(self._store, session_id)
         return known.origin.stamp if known is not None and known.origin is not None else ""
 
-    def _find_earlier_state(self, branch: Talk, ids: list[str]) -> str | None:
+    def _find_earlier_state(self, branch: SourceSession, ids: list[str]) -> str | None:
         """Return the longest branch in the store that this one begins with."""
         candidates: dict[tuple[int, bytes], str] = {}
         for session_id in ids:
             known = find_session(self._store, session_id)
             if known is None or known.origin is None:
                 continue
-            if is_only_from_file(known, branch.arrived):
+            if is_only_from_file(known, branch.incoming):
                 settled = known.origin.settled
                 checksum = _EntryChecksum(islice(self._store.read(session_id), settled))
                 candidates[settled, checksum.digest()] = session_id
         checksum, found = _EntryChecksum(), None
-        for entry in branch.tell(Tally()) if candidates else ():
+        for entry in branch.read_entries(EntryCounts()) if candidates else ():
             checksum.add(entry)
             found = candidates.get((entry.seq, checksum.digest()), found)
         return found
 
 
-def _settled_entries(talk: Talk) -> Iterator[Entry]:
+def _settled_entries(source_session: SourceSession) -> Iterator[Entry]:
     """Yield the entries that will not change. The provisional ones come last, uncounted."""
-    tally = Tally()
-    return (entry for entry in talk.tell(tally) if entry.seq <= tally.settled)
+    counts = EntryCounts()
+    return (entry for entry in source_session.read_entries(counts) if entry.seq <= counts.settled)

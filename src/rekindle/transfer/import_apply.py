@@ -16,7 +16,7 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.model import (
     UNKNOWN_TO_AGENT,
     Archived,
@@ -60,13 +60,13 @@ from rekindle.transfer.reconcile import (
 class ToolCopy(Struct, frozen=True):
     """A copy in a file of another tool. A long one is written in several transactions."""
 
-    talk: Talk
+    source_session: SourceSession
     agent_names: tuple[str, ...] = ()
 
     @property
     def incoming(self) -> IncomingSession:
         """The session, without its entries."""
-        return self.talk.arrived
+        return self.source_session.incoming
 
     @property
     def is_agents_record(self) -> bool:
@@ -76,7 +76,7 @@ class ToolCopy(Struct, frozen=True):
     @property
     def is_archived(self) -> bool:
         """Whether the session is archived in the tool."""
-        return self.talk.is_archived
+        return self.source_session.is_archived
 
     def resolve(self, store: Store) -> Self:
         """Return the copy as the session that the agent has under this id, if there is one."""
@@ -89,25 +89,31 @@ class ToolCopy(Struct, frozen=True):
 
     def with_incoming(self, incoming: IncomingSession) -> Self:
         """Return the copy with another description of its session."""
-        return replace(self, talk=replace(self.talk, arrived=incoming))
+        return replace(self, source_session=replace(self.source_session, incoming=incoming))
 
     def plan(self, store: Store, known: Session, at_us: int) -> MergePlan:
         """Follow the file, unless the session was continued here."""
         if known.deleted_us is None and _is_same_content(known, self.incoming):
             return KeepPlan(_metadata_changes(store, known, self.incoming, at_us))
-        source = replace(self, talk=with_recorded_prefix(store, known, self.talk))
-        comparison = compare(store.read(known.id), source.talk.tell(Tally()))
+        source = replace(
+            self, source_session=with_recorded_prefix(store, known, self.source_session)
+        )
+        comparison = compare(
+            store.read(known.id), source.source_session.read_entries(EntryCounts())
+        )
         if comparison.theirs is None:
-            must_update = _is_shortened(known, source.talk, comparison)
+            must_update = _is_shortened(known, source.source_session, comparison)
         elif comparison.ours is None or is_only_from_file(known, source.incoming):
             must_update = True
         else:
-            continuation = _find_continuation(store, known, source.talk, comparison.common)
+            continuation = _find_continuation(
+                store, known, source.source_session, comparison.common
+            )
             if continuation is None:
                 return BranchPlan(comparison.theirs)
             if continuation != NOTHING_NEW:
-                talk = append_to_record(store, known, source.talk, continuation)
-                return UpdatePlan(replace(self, talk=talk), known.last_seq)
+                source_session = append_to_record(store, known, source.source_session, continuation)
+                return UpdatePlan(replace(self, source_session=source_session), known.last_seq)
             must_update = False
         if must_update:
             return UpdatePlan(source, comparison.common, comparison.ours)
@@ -119,31 +125,32 @@ class ToolCopy(Struct, frozen=True):
         """Return a writer that notes only at the end that all entries are from the file."""
         session_id, origin = self.incoming.id, self.incoming.origin
         turns, messages = (known.turns, known.messages) if known is not None else (0, 0)
-        tally = Tally()
+        counts = EntryCounts()
 
         def last_changes() -> list[Change]:
             counted = Counted(
                 session_id=session_id,
                 at_us=at_us,
-                turns=tally.turns - turns,
-                messages=tally.messages - messages,
+                turns=counts.turns - turns,
+                messages=counts.messages - messages,
             )
             if origin is None:
                 return [counted]
-            counts = replace(origin, entries=tally.entries, settled=tally.settled)
-            return [counted, Imported(session_id=session_id, at_us=at_us, origin=counts)]
+            counted_origin = replace(origin, entries=counts.entries, settled=counts.settled)
+            imported = Imported(session_id=session_id, at_us=at_us, origin=counted_origin)
+            return [counted, imported]
 
         return BatchWriter(
             session_id,
             changes,
-            islice(self.talk.tell(tally), common, None),
+            islice(self.source_session.read_entries(counts), common, None),
             last_changes,
             after=known.last_seq if known is not None else 0,
         )
 
     def count_entries(self) -> int:
         """Return the number of entries of the copy."""
-        return sum(1 for _ in self.talk.tell(Tally()))
+        return sum(1 for _ in self.source_session.read_entries(EntryCounts()))
 
 
 class SessionImporter:
@@ -157,10 +164,10 @@ class SessionImporter:
         self._merger = Merger(store, holder, undelete=undelete, dry_run=dry_run)
 
     def import_session(
-        self, talk: Talk, at_us: int, agent_names: tuple[str, ...] = ()
+        self, source_session: SourceSession, at_us: int, agent_names: tuple[str, ...] = ()
     ) -> MergeResult:
         """Import one session. Raises SessionInUse, StoreUnavailable."""
-        copy = ToolCopy(talk, agent_names).resolve(self._store)
+        copy = ToolCopy(source_session, agent_names).resolve(self._store)
         incoming = copy.incoming
         if incoming.cwd is None and incoming.parent_id is not None:
             # A sub-agent's session is deleted together with that of its agent.
@@ -170,7 +177,11 @@ class SessionImporter:
         return self._merger.merge(copy, at_us)
 
     def import_branches(
-        self, branches: list[Talk], main: Talk, at_us: int, agent_names: tuple[str, ...] = ()
+        self,
+        branches: list[SourceSession],
+        main: SourceSession,
+        at_us: int,
+        agent_names: tuple[str, ...] = (),
     ) -> list[MergeResult]:
         """Import the branches that a tool has abandoned, and archive them."""
         main_id = ToolCopy(main).resolve(self._store).incoming.id
@@ -182,8 +193,10 @@ class SessionImporter:
                 results.append(MergeResult(MergeOutcome.UNCHANGED, main_id))
                 continue
             is_new = find_session(self._store, branch_id) is None
-            talk = replace(branch, arrived=as_branch(branch.arrived, branch_id, main_id))
-            results.append(self.import_session(talk, at_us, agent_names))
+            source_session = replace(
+                branch, incoming=as_branch(branch.incoming, branch_id, main_id)
+            )
+            results.append(self.import_session(source_session, at_us, agent_names))
             if is_new and not self._dry_run:
                 self._store.write([Archived(session_id=branch_id, at_us=at_us)], sync=True)
                 self._merger.branches.add(branch_id, main_id)
@@ -242,28 +255,32 @@ def _metadata_changes(
     return changes
 
 
-def _find_continuation(store: Store, known: Session, talk: Talk, common: int) -> int | None:
+def _find_continuation(
+    store: Store, known: Session, source_session: SourceSession, common: int
+) -> int | None:
     """Return where a file continues a session that was recorded here; see `find_continuation`.
 
     The session only follows the file of its own agent, and not if it was imported from another
     file.
     """
     ours = store.read(known.id, after=common)
-    continuation = find_continuation(ours, islice(talk.tell(Tally()), common, None))
-    is_of_agent = known.agent_session_id == talk.arrived.agent_session_id
-    is_of_other_file = known.is_imported and not is_from_file(known, talk.arrived)
+    continuation = find_continuation(
+        ours, islice(source_session.read_entries(EntryCounts()), common, None)
+    )
+    is_of_agent = known.agent_session_id == source_session.incoming.agent_session_id
+    is_of_other_file = known.is_imported and not is_from_file(known, source_session.incoming)
     if continuation == NOTHING_NEW or (is_of_agent and not is_of_other_file):
         return continuation
     return None
 
 
-def _is_shortened(known: Session, talk: Talk, comparison: Comparison) -> bool:
+def _is_shortened(known: Session, source_session: SourceSession, comparison: Comparison) -> bool:
     """Return whether the entries that only the store has are provisional or were taken back.
 
     Otherwise the file was truncated, and the store keeps them.
     """
     if known.origin is None or comparison.ours is None:
         return False
-    if not is_only_from_file(known, talk.arrived):
+    if not is_only_from_file(known, source_session.incoming):
         return False
-    return talk.is_shortened or comparison.ours.seq > known.origin.settled
+    return source_session.is_rewound or comparison.ours.seq > known.origin.settled

@@ -8,9 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rekindle.errors import RekindleError, SessionInUse
-from rekindle.importers.base import Found, Notes, Talk, Tool
-from rekindle.importers.scan import why
-from rekindle.importers.validate import is_sound, sound_folder, sound_name
+from rekindle.importers.base import FoundSession, ImportNotes, SourceSession, ToolImporter
+from rekindle.importers.scan import error_text
+from rekindle.importers.validate import is_valid_id, valid_folder, valid_id
 from rekindle.model import UNKNOWN_TO_AGENT, IncomingSession, Origin
 from rekindle.store.base import Store
 from rekindle.transfer.branches import shown_title
@@ -49,7 +49,7 @@ class ImportReport(Struct, kw_only=True):
     failed: dict[str, str] = {}
     """The reason why a file was not imported, by place."""
 
-    def count(self, found: Found) -> None:
+    def count(self, found: FoundSession) -> None:
         """Count a session that was found."""
         self.found += 1
         self.children += found.is_child
@@ -79,7 +79,7 @@ class _KnownState(Struct, frozen=True):
 class ToolScanner:
     """Imports the sessions of one tool, repeatedly if needed. Unchanged files are not read."""
 
-    def __init__(self, tool: Tool, import_filter: ImportFilter) -> None:
+    def __init__(self, tool: ToolImporter, import_filter: ImportFilter) -> None:
         self._tool = tool
         self._filter = import_filter
         self._known: dict[str, dict[str, _KnownState]] = {}
@@ -103,33 +103,33 @@ class ToolScanner:
             # A branch that is not deleted has the same place, and must not prevent the import.
             self._known.pop(place, None)
 
-    def find_changed(self, path: Path, report: ImportReport, now_us: int) -> list[Found]:
+    def find_changed(self, path: Path, report: ImportReport, now_us: int) -> list[FoundSession]:
         """Find the sessions of a file or folder; return the new and the changed ones."""
         return [
             found
             for found in self._find(path, report).values()
             if found.updated_us >= self._filter.since_us
-            and self._retry_at_us.get(found.place, 0) <= now_us
+            and self._retry_at_us.get(found.location, 0) <= now_us
             and not self._is_known(found, report)
         ]
 
-    def _find(self, path: Path, report: ImportReport) -> dict[str, Found]:
-        by_place: dict[str, Found] = {}
+    def _find(self, path: Path, report: ImportReport) -> dict[str, FoundSession]:
+        by_place: dict[str, FoundSession] = {}
         folders = [it for it in self._filter.folders if not it.endswith("/")]
         try:
             for folder in folders or [None]:
                 for found in self._tool.find(path, folder):
-                    if found.trouble:
-                        report.failed[found.place] = found.trouble
+                    if found.error:
+                        report.failed[found.location] = found.error
                     else:
-                        by_place[found.place] = found
+                        by_place[found.location] = found
         except OSError as error:
-            report.failed[str(path)] = why(error, path)
+            report.failed[str(path)] = error_text(error, path)
         return by_place
 
-    def _is_known(self, found: Found, report: ImportReport) -> bool:
+    def _is_known(self, found: FoundSession, report: ImportReport) -> bool:
         """Return whether this state is imported already. If the filter accepts it, count it."""
-        state = self._known.get(found.place, {}).get(found.stamp)
+        state = self._known.get(found.location, {}).get(found.stamp)
         if state is None:
             return False
         if state.folder is None or (state.folder and self._filter.accepts_folder(state.folder)):
@@ -140,7 +140,7 @@ class ToolScanner:
 
     def import_found(
         self,
-        found: Found,
+        found: FoundSession,
         importer: SessionImporter,
         report: ImportReport,
         now_us: int,
@@ -151,21 +151,21 @@ class ToolScanner:
         A failure is added to the report, and the session is tried again later. `on_progress` is
         called with the number of bytes read. Raises RekindleError where the store is at fault.
         """
-        notes = Notes(on_progress)
-        self._retry_at_us[found.place] = now_us + _RETRY_DELAY_US
+        notes = ImportNotes(on_progress)
+        self._retry_at_us[found.location] = now_us + _RETRY_DELAY_US
         try:
             results = self._import_found(found, notes, importer, report, now_us)
         except OSError as error:
-            report.failed[found.place] = why(error, found.path)
+            report.failed[found.location] = error_text(error, found.path)
         except SessionInUse as error:
-            report.failed[found.place] = str(error)
+            report.failed[found.location] = str(error)
         except RekindleError:
             raise
         except Exception as error:  # noqa: BLE001 - one odd file must not stop the import
             text = f"a bug in Rekindle: {type(error).__name__}: {error}"
-            report.failed[found.place] = text
+            report.failed[found.location] = text
         else:
-            del self._retry_at_us[found.place]
+            del self._retry_at_us[found.location]
             return results
         finally:
             report.skipped += notes.skipped
@@ -173,20 +173,20 @@ class ToolScanner:
 
     def _import_found(
         self,
-        found: Found,
-        notes: Notes,
+        found: FoundSession,
+        notes: ImportNotes,
         importer: SessionImporter,
         report: ImportReport,
         now_us: int,
     ) -> list[ImportResult]:
         agent_names = self._tool.agent_names
-        imported: list[tuple[Talk, MergeResult]] = []
-        branches: list[Talk] = []
-        for talk in self._tool.read(found, notes):
-            checked = self._checked(talk, found)
+        imported: list[tuple[SourceSession, MergeResult]] = []
+        branches: list[SourceSession] = []
+        for source_session in self._tool.read(found, notes):
+            checked = self._checked(source_session, found)
             if not imported and not self._filter.accepts_folder(checked.folder):
                 break
-            if checked.is_aside:
+            if checked.is_abandoned:
                 branches.append(checked)
             else:
                 result = importer.import_session(checked, now_us, agent_names)
@@ -198,48 +198,52 @@ class ToolScanner:
             imported += zip(branches, results, strict=True)
         if not imported:
             # It is empty, or belongs to another project. It is read again only when it changes.
-            self._known[found.place] = {found.stamp: _KnownState("")}
+            self._known[found.location] = {found.stamp: _KnownState("")}
             return []
         main, first = imported[0]
         is_deleted = first.outcome is MergeOutcome.DELETED
-        self._known[found.place] = {found.stamp: _KnownState(main.folder, is_deleted)}
-        importer.set_stamp(first.session_id, found.stamp, now_us, found.place)
+        self._known[found.location] = {found.stamp: _KnownState(main.folder, is_deleted)}
+        importer.set_stamp(first.session_id, found.stamp, now_us, found.location)
         report.count(found)
         changed = [
-            _import_result(talk, result) for talk, result in imported if result.outcome in _CHANGES
+            _import_result(source_session, result)
+            for source_session, result in imported
+            if result.outcome in _CHANGES
         ]
         is_related_changed = first.outcome is MergeOutcome.UNCHANGED and changed
         report.outcomes[MergeOutcome.EXTENDED if is_related_changed else first.outcome] += 1
         return changed
 
-    def _checked(self, talk: Talk, found: Found) -> Talk:
+    def _checked(self, source_session: SourceSession, found: FoundSession) -> SourceSession:
         """Return a session with its origin, and without values that no tool writes."""
-        own = talk.arrived.origin
+        own = source_session.incoming.origin
         origin = Origin(
             tool=self._tool.name,
-            path=found.place,
+            path=found.location,
             sha256=own.sha256 if own is not None else "",
             version=self._tool.version,
         )
-        incoming = _validated(talk.arrived, origin)
-        return replace(talk, arrived=incoming, folder=sound_folder(talk.folder))
+        incoming = _validated(source_session.incoming, origin)
+        return replace(
+            source_session, incoming=incoming, folder=valid_folder(source_session.folder)
+        )
 
 
 def _validated(incoming: IncomingSession, origin: Origin) -> IncomingSession:
     agent_session_id, parent_id = incoming.agent_session_id, incoming.parent_id
-    if not is_sound(agent_session_id, _MAX_ID_LENGTH):
+    if not is_valid_id(agent_session_id, _MAX_ID_LENGTH):
         agent_session_id = UNKNOWN_TO_AGENT
     return replace(
         incoming,
-        id=sound_name(incoming.id, _MAX_ID_LENGTH),
+        id=valid_id(incoming.id, _MAX_ID_LENGTH),
         agent_session_id=agent_session_id,
-        cwd=sound_folder(incoming.cwd),
-        directories=tuple(it for it in incoming.directories if sound_folder(it)),
-        parent_id=sound_name(parent_id, _MAX_ID_LENGTH) if parent_id else None,
+        cwd=valid_folder(incoming.cwd),
+        directories=tuple(it for it in incoming.directories if valid_folder(it)),
+        parent_id=valid_id(parent_id, _MAX_ID_LENGTH) if parent_id else None,
         origin=origin,
     )
 
 
-def _import_result(talk: Talk, result: MergeResult) -> ImportResult:
-    title = shown_title(talk.arrived)
+def _import_result(source_session: SourceSession, result: MergeResult) -> ImportResult:
+    title = shown_title(source_session.incoming)
     return ImportResult(result.outcome, result.session_id, result.entries, title)

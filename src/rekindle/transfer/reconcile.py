@@ -11,7 +11,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rekindle.importers.base import Talk, Tally
+from rekindle.importers.base import EntryCounts, SourceSession
 from rekindle.jsonvalue import as_array, as_object, as_str, decode_object
 from rekindle.model import Entry, Kind, RecordedPrefix, Session
 from rekindle.store.base import Store
@@ -78,45 +78,57 @@ class _RecordedPrompts(Iterator[str]):
         return _prompt_text(prompt)
 
 
-def append_to_record(store: Store, known: Session, talk: Talk, first_seq: int) -> Talk:
+def append_to_record(
+    store: Store, known: Session, source_session: SourceSession, first_seq: int
+) -> SourceSession:
     """Return the recorded entries of a session, followed by those of a file from a seq on."""
     recorded = RecordedPrefix(entries=known.last_seq, turns=known.turns, messages=known.messages)
-    return _with_prefix(store, known, talk, recorded, first_seq)
+    return _with_prefix(store, known, source_session, recorded, first_seq)
 
 
-def with_recorded_prefix(store: Store, known: Session, talk: Talk) -> Talk:
+def with_recorded_prefix(
+    store: Store, known: Session, source_session: SourceSession
+) -> SourceSession:
     """Return a file's session as an earlier import appended it to the record, if one did."""
     recorded = known.origin.recorded if known.origin is not None else None
-    if recorded is None or not is_from_file(known, talk.arrived):
-        return talk
+    if recorded is None or not is_from_file(known, source_session.incoming):
+        return source_session
     for first in islice(store.read(known.id, after=recorded.entries), 1):
-        for entry in talk.tell(Tally()):
+        for entry in source_session.read_entries(EntryCounts()):
             if replace(entry, seq=first.seq) == first:
-                return _with_prefix(store, known, talk, recorded, entry.seq)
-    return talk
+                return _with_prefix(store, known, source_session, recorded, entry.seq)
+    return source_session
 
 
 def _with_prefix(
-    store: Store, known: Session, talk: Talk, recorded: RecordedPrefix, first_seq: int
-) -> Talk:
-    def entries(tally: Tally) -> Iterator[Entry]:
-        tally.turns, tally.messages = recorded.turns, recorded.messages
-        tally.entries = tally.settled = recorded.entries
+    store: Store,
+    known: Session,
+    source_session: SourceSession,
+    recorded: RecordedPrefix,
+    first_seq: int,
+) -> SourceSession:
+    def entries(counts: EntryCounts) -> Iterator[Entry]:
+        counts.turns, counts.messages = recorded.turns, recorded.messages
+        counts.entries = counts.settled = recorded.entries
         yield from islice(store.read(known.id), recorded.entries)
-        yield from _renumbered(talk.tell, tally, first_seq)
+        yield from _renumbered(source_session.read_entries, counts, first_seq)
 
-    incoming = talk.arrived
+    incoming = source_session.incoming
     origin = incoming.origin and replace(incoming.origin, recorded=recorded)
     # An agent that was handed the history has made its title from that text.
     titles = incoming.titles if known.agent_session_id == known.id else {}
-    return replace(talk, arrived=replace(incoming, origin=origin, titles=titles), tell=entries)
+    return replace(
+        source_session,
+        incoming=replace(incoming, origin=origin, titles=titles),
+        read_entries=entries,
+    )
 
 
 def _renumbered(
-    entries: Callable[[Tally], Iterator[Entry]], tally: Tally, first_seq: int
+    entries: Callable[[EntryCounts], Iterator[Entry]], counts: EntryCounts, first_seq: int
 ) -> Iterator[Entry]:
     """Yield the entries from `first_seq` on, numbered and counted after those in `tally`."""
-    file_tally, before = Tally(), replace(tally)
+    file_tally, before = EntryCounts(), replace(counts)
     offset = first_seq - 1 - before.entries
     for entry in entries(file_tally):
         if entry.seq < first_seq:
@@ -124,12 +136,12 @@ def _renumbered(
         if entry.seq == first_seq:
             # The file's count includes the messages before this entry, and the new message.
             before.messages -= file_tally.messages - 1
-        tally.entries = entry.seq - offset
-        tally.settled = max(before.settled, file_tally.settled - offset)
-        tally.turns += _is_prompt(entry)
-        tally.messages = before.messages + file_tally.messages
-        yield replace(entry, seq=tally.entries)
-    tally.settled = max(before.settled, file_tally.settled - offset)
+        counts.entries = entry.seq - offset
+        counts.settled = max(before.settled, file_tally.settled - offset)
+        counts.turns += _is_prompt(entry)
+        counts.messages = before.messages + file_tally.messages
+        yield replace(entry, seq=counts.entries)
+    counts.settled = max(before.settled, file_tally.settled - offset)
 
 
 def _is_prompt(entry: Entry) -> bool:

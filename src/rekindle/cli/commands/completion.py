@@ -276,9 +276,10 @@ def _agents(store: str | None, prefix: str) -> Candidates:
 
 def _import_sources(prefix: str) -> Candidates:
     """Return the tools whose sessions can be imported."""
-    from rekindle.importers import ALL, NAMES
+    from rekindle.importers.registry import ALL, BUILT_IN_NAMES
 
-    return _with_prefix([*((name, "") for name in NAMES), (ALL, "what each of them has")], prefix)
+    found = [*((name, "") for name in BUILT_IN_NAMES), (ALL, "what each of them has")]
+    return _with_prefix(found, prefix)
 
 
 _VALUES: dict[str, Callable[[str | None, str], Candidates]] = {

@@ -12,21 +12,22 @@ example:
 
 # ruff: noqa: N999 - a module has the name of its command
 import argparse
+import sys
 from pathlib import Path
 
 from rekindle.cli.arguments import past_time
 from rekindle.cli.bundle_import import STDIN, import_bundle, is_bundle
 from rekindle.cli.formatting import one_line
 from rekindle.cli.store_access import add_store_option
-from rekindle.errors import NothingToImport, UsageError
-from rekindle.importers import ALL, NAMES
+from rekindle.errors import ImporterUnavailable, NothingToImport, UsageError
+from rekindle.importers.registry import ALL, BUILT_IN_NAMES
 
-_ANY_TOOL = f"{', '.join(NAMES[:-1])} or {NAMES[-1]}"
+_ANY_TOOL = f"{', '.join(BUILT_IN_NAMES[:-1])} or {BUILT_IN_NAMES[-1]}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.usage = f"rekindle import ({' | '.join(NAMES)} | {ALL} | FILE | -) [OPTIONS]"
+    parser.usage = f"rekindle import ({' | '.join(BUILT_IN_NAMES)} | {ALL} | FILE | -) [OPTIONS]"
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
     parser.add_argument(
@@ -49,18 +50,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON: see docs/json.md")
     parser.add_argument(
-        "source", metavar="FILE", help=f"{', '.join(NAMES)} or {ALL}; a file, a folder, or -"
+        "source",
+        metavar="FILE",
+        help=f"{', '.join(BUILT_IN_NAMES)} or {ALL}; a file, a folder, or -",
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Import from a tool, a path or a bundle, depending on the source."""
     source: str = arguments.source
-    if source in {*NAMES, ALL}:
-        return _import_tools(arguments, NAMES if source == ALL else (source,), None)
+    names = _importer_names()
+    if source == ALL:
+        usable = _usable(names)
+        return _import_tools(arguments, usable, None) or int(usable != names)
+    if source in names:
+        return _import_tools(arguments, (source,), None)
     path = Path(source)
     if source != STDIN and not _is_bundle(path):
-        names = _tools_with_sessions_in(path)
+        names = _tools_with_sessions_in(path, _usable(names))
         if names:
             return _import_tools(arguments, names, path)
         raise NothingToImport(f"{one_line(source)}: {_reason_against(path)}")
@@ -88,14 +95,41 @@ def _reason_against(path: Path) -> str:
     return f"it is no bundle, and no session of {_ANY_TOOL}: nothing was imported"
 
 
-def _tools_with_sessions_in(path: Path) -> tuple[str, ...]:
-    """Return the names of the tools that have sessions in a file or folder."""
-    from rekindle.importers import tool_named
+def _importer_names() -> tuple[str, ...]:
+    """Return the names of all importers; report packages that cannot be used."""
+    from rekindle.importers.registry import find_plugins
 
-    troubles = {name: [it.trouble for it in tool_named(name).find(path, None)] for name in NAMES}
-    certain = [name for name, found in troubles.items() if "" in found]
+    plugins = find_plugins()
+    for problem in plugins.problems:
+        print(f"rekindle: {one_line(problem)}", file=sys.stderr)
+    return (*BUILT_IN_NAMES, *plugins.names)
+
+
+def _usable(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the importers that can be loaded; report the others."""
+    from rekindle.importers.registry import load_importer
+
+    usable: list[str] = []
+    for name in names:
+        try:
+            load_importer(name)
+        except ImporterUnavailable as error:
+            print(f"rekindle: {one_line(str(error))}", file=sys.stderr)
+        else:
+            usable.append(name)
+    return tuple(usable)
+
+
+def _tools_with_sessions_in(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the tools that have sessions in a file or folder."""
+    from rekindle.importers.registry import load_importer
+
+    errors = {
+        name: [found.error for found in load_importer(name).find(path, None)] for name in names
+    }
+    certain = [name for name, found in errors.items() if "" in found]
     # A file that cannot be read may belong to any of them.
-    return tuple(certain or [name for name, found in troubles.items() if found])
+    return tuple(certain or [name for name, found in errors.items() if found])
 
 
 def _import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Path | None) -> int:
