@@ -5,8 +5,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rekindle.cli.formatting import one_line, printable, several, title
-from rekindle.cli.progress import Bar
+from rekindle.cli.formatting import one_line, plural, printable, title_label
+from rekindle.cli.progress import ProgressBar
 from rekindle.errors import (
     SessionDeleted,
     SessionInUse,
@@ -64,8 +64,8 @@ def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> b
     """Let no file keep anything of what was purged; tell whether that could be done."""
     is_elsewhere = _note_if_it_waits(asked_for(option) or usual_path(), session_ids)
     try:
-        with Bar("overwriting what was said") as bar:
-            store.scrub(lambda: bar.at(0, None))
+        with ProgressBar("overwriting what was said") as bar:
+            store.scrub(lambda: bar.update(0, None))
     except StoreUnavailable as error:
         print(
             f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
@@ -96,7 +96,7 @@ def _note_if_it_waits(path: Path, session_ids: Sequence[str]) -> bool:
 def tell(what: str, sessions: Sequence[Session]) -> None:
     """Say what was done to sessions, a line for each."""
     for session in sessions:
-        print(f"{what} {one_line(session.id)}: {title(session)}")
+        print(f"{what} {one_line(session.id)}: {title_label(session)}")
 
 
 def now_us() -> int:
@@ -150,6 +150,6 @@ def _end_of(session: Session, turn: int | None, starts: list[int], last_seq: int
     if turn is None:
         return last_seq
     if not 1 <= turn <= len(starts):
-        has = several(len(starts), "turn")
+        has = plural(len(starts), "turn")
         raise UsageError(f"session {one_line(session.id)} has {has}: there is no turn {turn}")
     return starts[turn] - 1 if turn < len(starts) else last_seq

@@ -1,4 +1,4 @@
-"""What single checks of `rekindle doctor` find, and how they say it, without a process."""
+"""Single checks of `rekindle doctor`, without a process."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from rekindle.cli.doctor.editors import check_editors
 from rekindle.store.sqlite.inspect import Examination
 
 
-def test_an_agent_that_is_called_rekindle_is_no_command(
+def test_agent_named_rekindle_is_not_taken_for_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -26,7 +26,7 @@ def test_an_agent_that_is_called_rekindle_is_no_command(
 
 
 class Unsound:
-    """A store of which SQLite says this."""
+    """A store whose integrity check returns these errors."""
 
     def __init__(self, *complaints: str) -> None:
         self._complaints = list(complaints)
@@ -40,7 +40,7 @@ class Unsound:
     ("pages", "said"),
     [(1, "page 1"), (3, "page 1; page 2; page 3"), (10, "page 1; page 2; page 3; and 7 more")],
 )
-def test_of_many_complaints_the_first_are_named(pages: int, said: str) -> None:
+def test_only_the_first_of_many_errors_are_reported(pages: int, said: str) -> None:
     lines = ["*** in database main ***", *(f"page {n}" for n in range(1, pages + 1))]
     store = cast("Examination", Unsound("\n".join(lines)))
     (finding,) = check_integrity(store, Path("/s.db"), full=False)

@@ -1,4 +1,4 @@
-"""Where a store lies, as `rekindle doctor` sees it: disks, file systems, sizes."""
+"""The location checks of `rekindle doctor`: disks, file systems, sizes."""
 
 import shutil
 from pathlib import Path
@@ -36,12 +36,12 @@ def test_a_full_disk_is_a_problem(
     path = tmp_path / "s.db"
     usage = shutil.disk_usage(tmp_path)._replace(free=free)
     monkeypatch.setattr(shutil, "disk_usage", {path.parent: usage}.__getitem__)
-    (finding,) = [it for it in check_disk(path) if "free" in it.facts]
+    (finding,) = [item for item in check_disk(path) if "free" in item.facts]
     assert finding.level == level
     assert bool(finding.remedy) == (level != "ok")
 
 
-def test_the_file_system_is_that_of_the_nearest_mount() -> None:
+def test_file_system_of_the_nearest_mount() -> None:
     linux, macos = mounts_of_linux(MOUNTINFO), mounts_of_macos(MOUNT)
     assert file_system_of(Path("/home/me/My files/x"), linux) == "nfs4"
     assert file_system_of(Path("/home/me/other"), linux) == "btrfs"
@@ -53,7 +53,7 @@ def test_the_file_system_is_that_of_the_nearest_mount() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
+    ("amount", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
 )
-def test_sizes_are_told_in_one_unit(amount: float, words: str) -> None:
-    assert size(amount) == words
+def test_sizes_have_one_unit(amount: float, text: str) -> None:
+    assert size(amount) == text

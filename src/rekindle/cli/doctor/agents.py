@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 from rekindle.cli.doctor import Finding, some
-from rekindle.cli.formatting import age, agent_name, one_line
+from rekindle.cli.formatting import agent_label, format_age, one_line
 from rekindle.store.sqlite.inspect import AgentSeen, Examination
 from rekindle.text.times import iso
 
@@ -20,10 +20,10 @@ def check_agents(store: Examination) -> Iterator[Finding]:
     """Tell which agents were seen."""
     for seen in store.agents():
         agent = seen.identity
-        name = agent_name(agent) + (f" {one_line(agent.version)}" if agent.version else "")
+        name = agent_label(agent) + (f" {one_line(agent.version)}" if agent.version else "")
         command = one_line(shlex.join(agent.command))
         is_missing = bool(agent.command) and shutil.which(agent.command[0]) is None
-        used = f"{some(seen.sessions, 'session')}, the last {age(seen.updated_us)} ago"
+        used = f"{some(seen.sessions, 'session')}, the last {format_age(seen.updated_us)} ago"
         start = f"; {command}{' (not found here)' if is_missing else ''}" if command else ""
         yield Finding(
             check="agent",

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from rekindle.cli.doctor import SAVE, Finding, Level
-from rekindle.cli.formatting import clock
-from rekindle.cli.progress import Bar
+from rekindle.cli.formatting import format_time
+from rekindle.cli.progress import ProgressBar
 from rekindle.errors import StoreUnavailable
 from rekindle.store.sqlite.connection import waiting
 from rekindle.store.sqlite.quarantine import in_words, reports, salvage
@@ -38,7 +38,7 @@ def check_damage(path: Path) -> Iterator[Finding]:
         yield Finding(
             check="damage",
             level=Level.WARNING if is_there else Level.OK,
-            what=f"{clock(report.at_us)}: {in_words(report)}",
+            what=f"{format_time(report.at_us)}: {in_words(report)}",
             remedy="remove it when you need nothing more of it" if is_there else "",
             facts=facts,
         )
@@ -47,9 +47,9 @@ def check_damage(path: Path) -> Iterator[Finding]:
 @cache
 def save_what_can_be_read(path: Path) -> str:
     """Save what can be read of a damaged store, once; say how much. Raises StoreUnavailable."""
-    with Bar("saving what can be read") as bar:
+    with ProgressBar("saving what can be read") as bar:
         report = salvage(
-            path, is_sure=True, tick=lambda done: bar.at(round(done * _FINENESS), _FINENESS)
+            path, is_sure=True, tick=lambda done: bar.update(round(done * _FINENESS), _FINENESS)
         )
     if report is None:
         raise StoreUnavailable("it was never a store of Rekindle's, as far as can be seen")
