@@ -34,7 +34,7 @@ def wait_until_asleep(pid: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells whether the process waits")
-def test_ctrl_c_just_before_the_answer_is_read_is_not_lost() -> None:
+def test_ctrl_c_just_before_read_is_not_lost() -> None:
     own, theirs = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", ASKING], stdin=theirs, stdout=theirs, stderr=theirs

@@ -1,4 +1,4 @@
-"""Commands and pending changes."""
+"""PendingFile changes in the output of commands."""
 
 import json
 import os
@@ -23,23 +23,23 @@ LINE = b'{"said":"the word is xyzzy"}'
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "store" / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), batch("ses_1", b"{}")])
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"{}")])
     return path
 
 
-def batch(session: str, line: bytes) -> EntryBatch:
+def said(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
-def pending_file(path: Path, session: str = "ses_1") -> PendingFile:
+def waiting(path: Path, session: str = "ses_1") -> PendingFile:
     made = PendingFile(path)
-    made.add([batch(session, LINE), batch(session, LINE)])
+    made.add([said(session, LINE), said(session, LINE)])
     return made
 
 
-def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def rekindle(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     done = warm_start.run(
-        [*REKINDLE, *words, "--store", path],
+        [*REKINDLE, *arguments, "--store", path],
         env={**os.environ, "HOME": str(path.parent.parent)},
         capture_output=True,
         text=True,
@@ -50,9 +50,9 @@ def rekindle(path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def findings(path: Path, *words: str) -> list[tuple[str, str]]:
-    found = json.loads(rekindle(path, "doctor", "--json", *words).stdout)["findings"]
-    return [(it["level"], it["what"]) for it in found if it["check"] == "pending"]
+def findings(path: Path, *arguments: str) -> list[tuple[str, str]]:
+    found = json.loads(rekindle(path, "doctor", "--json", *arguments).stdout)["findings"]
+    return [(item["level"], item["what"]) for item in found if item["check"] == "pending"]
 
 
 def count(path: Path) -> int:
@@ -60,19 +60,21 @@ def count(path: Path) -> int:
         return store.session("ses_1").last_seq
 
 
-def files_containing(path: Path, word: bytes) -> list[str]:
-    return [it.name for it in path.parent.rglob("*") if it.is_file() and word in it.read_bytes()]
+def holding(path: Path, word: bytes) -> list[str]:
+    return [
+        item.name for item in path.parent.rglob("*") if item.is_file() and word in item.read_bytes()
+    ]
 
 
-def test_the_doctor_reports_pending_files_of_live_and_dead_processes(path: Path) -> None:
+def test_doctor_reports_pending_changes_of_live_and_dead_processes(path: Path) -> None:
     assert findings(path) == []
-    living, dead = pending_file(path), pending_file(path)
+    living, dead = waiting(path), waiting(path)
     dead.leave()
-    told = {
+    reports = {
         ("warning", f"a Rekindle that runs cannot record: 2 entries in {living.path}, so far"),
         ("warning", f"2 entries not recorded yet in {dead.path}, of a process that has ended"),
     }
-    assert set(findings(path)) == told
+    assert set(findings(path)) == reports
     assert count(path) == 1
     assert sorted(level for level, _ in findings(path, "--fix")) == ["fixed", "warning"]
     assert count(path) == 3
@@ -83,8 +85,8 @@ def test_the_doctor_reports_pending_files_of_live_and_dead_processes(path: Path)
     assert findings(path) == []
 
 
-def test_the_doctor_checks_that_pending_files_are_private(path: Path) -> None:
-    made = pending_file(path)
+def test_doctor_checks_that_pending_files_are_private(path: Path) -> None:
+    made = waiting(path)
     made.path.chmod(0o644)
     assert str(made.path) in rekindle(path, "doctor").stdout
     rekindle(path, "doctor", "--fix")
@@ -92,7 +94,7 @@ def test_the_doctor_checks_that_pending_files_are_private(path: Path) -> None:
     made.remove()
 
 
-def test_an_unreadable_pending_file_is_a_problem_and_stays(path: Path) -> None:
+def test_unreadable_pending_file_is_reported_and_kept(path: Path) -> None:
     file = path.with_name("s.db.pending-x")
     file.write_bytes(b"rekindle pending 9\nof another time")
     ((level, what),) = findings(path, "--fix")
@@ -100,18 +102,18 @@ def test_an_unreadable_pending_file_is_a_problem_and_stays(path: Path) -> None:
     assert file.exists()
 
 
-def test_pending_changes_stay_if_the_store_cannot_be_written(path: Path) -> None:
-    pending_file(path).leave()
+def test_pending_changes_stay_if_the_store_is_read_only(path: Path) -> None:
+    waiting(path).leave()
     path.rename(path.with_name("elsewhere.db"))
     path.mkdir()
     done = rekindle(path, "doctor", "--fix", "--json")
-    found = [it for it in json.loads(done.stdout)["findings"] if it["check"] == "pending"]
+    found = [row for row in json.loads(done.stdout)["findings"] if row["check"] == "pending"]
     assert found[0]["remedy"].startswith("could not be repaired")
     assert len(pending_files(path)) == 1
 
 
 def test_reading_commands_report_pending_changes(path: Path) -> None:
-    made = pending_file(path)
+    made = waiting(path)
     assert rekindle(path, "list").stderr == ""
     made.leave()
     done = rekindle(path, "list")
@@ -119,16 +121,16 @@ def test_reading_commands_report_pending_changes(path: Path) -> None:
     assert count(path) == 1
 
 
-def test_a_purge_removes_pending_changes(path: Path) -> None:
-    pending_file(path).leave()
-    assert files_containing(path, b"xyzzy")
+def test_purge_includes_pending_changes(path: Path) -> None:
+    waiting(path).leave()
+    assert holding(path, b"xyzzy")
     done = rekindle(path, "delete", "ses_1", "--now")
     assert (done.returncode, done.stderr) == (0, "")
-    assert files_containing(path, b"xyzzy") == []
+    assert holding(path, b"xyzzy") == []
 
 
-def test_pending_changes_of_a_live_process_are_dropped_after_a_purge(path: Path) -> None:
-    made, other = pending_file(path), pending_file(path, "ses_2")
+def test_pending_changes_of_a_live_process_are_reported_after_a_purge(path: Path) -> None:
+    made, other = waiting(path), waiting(path, "ses_2")
     done = rekindle(path, "delete", "ses_1", "--now")
     assert done.returncode == 1
     assert f"something of what was said waits in {made.path}" in done.stderr
@@ -138,23 +140,23 @@ def test_pending_changes_of_a_live_process_are_dropped_after_a_purge(path: Path)
         assert store.session("ses_1").is_purged
     made.remove()
     other.remove()
-    assert files_containing(path, b"xyzzy") == []
+    assert holding(path, b"xyzzy") == []
 
 
-def test_a_damaged_pending_file_is_kept_and_reported(path: Path) -> None:
-    dead = pending_file(path)
-    dead.add([batch("ses_1", LINE), batch("ses_1", LINE)])
+def test_damaged_pending_change_is_kept_and_reported(path: Path) -> None:
+    dead = waiting(path)
+    dead.add([said("ses_1", LINE), said("ses_1", LINE)])
     dead.leave()
     content = bytearray(dead.path.read_bytes())
-    # The length of the first change, which locates the next one.
+    # Damage the length of the first change, which gives the start of the next one.
     content[len(MAGIC)] ^= 1
     dead.path.write_bytes(content)
-    told: list[str] = []
-    open_store(path, report=told.append).close()
+    reports: list[str] = []
+    open_store(path, report=reports.append).close()
     kept = dead.path.with_name(dead.path.name + ".damaged")
     assert count(path) == 1 + 3
     assert pending_files(path) == [kept]
-    assert told == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
+    assert reports == [f"not all that waited could be recorded: {kept} is damaged in 1 place"]
     for words in ((), ("--fix",)):
         what = f"{kept} was damaged: what can be read of it is recorded, the rest is not"
         assert findings(path, *words) == [("warning", what)]

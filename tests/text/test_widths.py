@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
 from rekindle.cli.arguments import count, duration
-from rekindle.cli.formatting import several, size
+from rekindle.cli.formatting import format_size, plural
 from rekindle.text.widths import cut, cut_front, cut_path, pad, width
 
 TEXTS = st.text(
@@ -89,11 +89,11 @@ def test_an_invalid_number_is_an_error(text: str) -> None:
     ],
 )
 def test_sizes_have_one_unit(amount: int, expected: str) -> None:
-    assert size(amount) == expected
+    assert format_size(amount) == expected
 
 
 def test_nouns_agree_with_numbers() -> None:
-    assert [several(number, "turn") for number in (0, 1, 1234)] == [
+    assert [plural(number, "turn") for number in (0, 1, 1234)] == [
         "0 turns",
         "1 turn",
         "1,234 turns",

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from rekindle.cli.formatting import one_line, print_json, printable
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import columns
 from rekindle.composition import open_store
@@ -69,10 +69,10 @@ def lease_holder() -> LeaseHolder:
 def _read_bundle(reader: BundleReader, source: str) -> None:
     with _open_source(source) as file:
         size = os.fstat(file.fileno()).st_size if file.seekable() else None
-        with Bar("checking") as bar:
+        with ProgressBar("checking") as bar:
             try:
                 for _ in reader.read_all(file):
-                    bar.at(file.tell() if size else 0, size)
+                    bar.update(file.tell() if size else 0, size)
             except BadBundle as error:
                 name = "stdin" if source == STDIN else source
                 raise BadBundle(f"{one_line(name)}: {error}: nothing was imported") from error
@@ -100,12 +100,12 @@ def _merge_all(
     done = 0
     is_complete = True
     results: list[dict[str, Any]] = []
-    with Bar("importing") as bar:
+    with ProgressBar("importing") as bar:
         for number, line in enumerate(reader.sessions):
 
             def read(after: int, number: int = number, done: int = done) -> Iterator[Entry]:
                 for entry in reader.entries(number, after):
-                    bar.at(done + entry.seq, total)
+                    bar.update(done + entry.seq, total)
                     yield entry
 
             try:

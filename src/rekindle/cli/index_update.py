@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rekindle.cli import progress
 from rekindle.cli.formatting import printable
-from rekindle.cli.main import TO_BE_SAVED
+from rekindle.cli.main import RESCUE_HINT
 from rekindle.errors import IndexDamaged, StoreDamaged, StoreUnavailable
 from rekindle.store.base import Store
 from rekindle.store.search import SearchIndex
@@ -23,7 +23,7 @@ def update(index: SearchIndex, store: Store) -> bool:
     except IndexDamaged:
         raise
     except StoreDamaged as error:
-        print(f"rekindle: {printable(str(error))}{TO_BE_SAVED}", file=sys.stderr)
+        print(f"rekindle: {printable(str(error))}{RESCUE_HINT}", file=sys.stderr)
         return False
     except StoreUnavailable as error:
         print(f"rekindle: {printable(str(error))}: the latest may be missing", file=sys.stderr)
@@ -32,4 +32,4 @@ def update(index: SearchIndex, store: Store) -> bool:
 
 def show_progress(steps: Iterator[IndexProgress]) -> None:
     """Run all steps. On a terminal, show a bar if they take long."""
-    progress.shown("indexing", (step.done / max(step.total, 1) for step in steps))
+    progress.show_progress("indexing", (step.done / max(step.total, 1) for step in steps))

@@ -4,8 +4,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from rekindle.cli.formatting import one_line, printable, several, title as title_of
-from rekindle.cli.progress import Bar
+from rekindle.cli.formatting import one_line, plural, printable, title_label
+from rekindle.cli.progress import ProgressBar
 from rekindle.composition import open_store
 from rekindle.errors import (
     SessionDeleted,
@@ -65,8 +65,8 @@ def overwrite(store: Store, option: str | None, session_ids: Sequence[str]) -> b
     """Overwrite the remaining copies of purged sessions; return whether none is left."""
     is_pending = _report_pending(locate(option), session_ids)
     try:
-        with Bar("overwriting what was said") as bar:
-            space_manager(store).scrub(lambda: bar.at(0, None))
+        with ProgressBar("overwriting what was said") as bar:
+            space_manager(store).scrub(lambda: bar.update(0, None))
     except StoreUnavailable as error:
         print(
             f"rekindle: {error}: in unused parts of its files copies of what was said may be left;"
@@ -97,7 +97,7 @@ def _report_pending(address: StoreAddress, session_ids: Sequence[str]) -> bool:
 def report_change(action: str, sessions: Sequence[Session]) -> None:
     """Print an action and its sessions, one line for each."""
     for session in sessions:
-        print(f"{action} {one_line(session.id)}: {title_of(session)}")
+        print(f"{action} {one_line(session.id)}: {title_label(session)}")
 
 
 def now_us() -> int:
@@ -146,6 +146,6 @@ def _end_of(session: Session, turn: int | None, starts: list[int], last_seq: int
     if turn is None:
         return last_seq
     if not 1 <= turn <= len(starts):
-        has = several(len(starts), "turn")
+        has = plural(len(starts), "turn")
         raise UsageError(f"session {one_line(session.id)} has {has}: there is no turn {turn}")
     return starts[turn] - 1 if turn < len(starts) else last_seq

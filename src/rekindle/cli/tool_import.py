@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from rekindle.cli.bundle_import import lease_holder, print_result, result_json
-from rekindle.cli.formatting import one_line, print_json, printable, several
-from rekindle.cli.progress import Bar
-from rekindle.cli.project import spellings
+from rekindle.cli.formatting import one_line, plural, print_json, printable
+from rekindle.cli.progress import ProgressBar
+from rekindle.cli.project import folder_spellings
 from rekindle.cli.store_changes import now_us
 from rekindle.cli.terminal import is_terminal
 from rekindle.composition import open_store
@@ -76,7 +76,7 @@ def import_tools(arguments: argparse.Namespace, names: tuple[str, ...], path: Pa
     if arguments.watch and arguments.dry_run:
         raise UsageError("--watch and --dry-run do not go together: nothing would ever change")
     import_filter = ImportFilter(
-        folders=spellings(arguments.cwd) if arguments.cwd else (),
+        folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
         since_us=arguments.since or 0,
     )
     sources = [_tool_source(load_importer(name), path, import_filter) for name in names]
@@ -146,15 +146,15 @@ def _import_changed(scan: _Scan, store: Store, arguments: argparse.Namespace) ->
     total = sum(found.size for _, _, found in scan.changed)
     results: list[ImportResult] = []
     done = 0
-    with Bar("importing") as bar:
+    with ProgressBar("importing") as bar:
         for scanner, report, found in scan.changed:
 
             def on_progress(read: int, done: int = done) -> None:
-                bar.at(done + read, total)
+                bar.update(done + read, total)
 
             results += scanner.import_found(found, importer, report, now_us(), on_progress)
             done += found.size
-            bar.at(done, total)
+            bar.update(done, total)
     return results
 
 
@@ -181,7 +181,7 @@ def _print_results(
 def _print_summary(report: ImportReport, *, is_dry_run: bool) -> None:
     """Print the counts of a tool to stderr. stdout has only the sessions, for scripts."""
     title = load_importer(report.tool).title
-    found = several(report.found - report.children, "session")
+    found = plural(report.found - report.children, "session")
     children = f" and {report.children:,} of sub-agents" if report.children else ""
     counts = [
         f"{report.outcomes[outcome]:,} {label}"

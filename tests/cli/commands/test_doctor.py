@@ -1,4 +1,4 @@
-"""`rekindle doctor` on real stores: its diagnoses and its repairs."""
+"""`rekindle doctor`: its findings in real stores, healthy and damaged, and its repairs."""
 
 import json
 import os
@@ -36,32 +36,34 @@ def home(tmp_path: Path) -> Path:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "s.db"
     with SqliteStore(path) as store:
-        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), batch("ses_1", b"1")])
+        store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p"), said("ses_1", b"1")])
     return path
 
 
-def batch(session: str, line: bytes) -> EntryBatch:
+def said(session: str, line: bytes) -> EntryBatch:
     return EntryBatch(session_id=session, side=Side.AGENT, kind=Kind.UPDATE, at_us=NOW, data=line)
 
 
-def doctor(home: Path, *words: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit code, and the worst diagnosis of each check."""
-    done = run(home, "--json", *words, **variables)
+def doctor(home: Path, *arguments: str | Path, **variables: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit code, and for each check its worst finding."""
+    done = run(home, "--json", *arguments, **variables)
     assert done.stderr == ""
-    told = json.loads(done.stdout)
-    assert told["ok"] is (done.returncode == 0)
+    output = json.loads(done.stdout)
+    assert output["ok"] is (done.returncode == 0)
     order = ["ok", "fixed", "warning", "problem"]
-    findings = sorted(told["findings"], key=lambda it: order.index(it["level"]))
-    return done.returncode, {it["check"]: it for it in findings}
+    findings = sorted(output["findings"], key=lambda it: order.index(it["level"]))
+    return done.returncode, {finding["check"]: finding for finding in findings}
 
 
-def run(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return rekindle(home, "doctor", *words, **variables)
+def run(home: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return rekindle(home, "doctor", *arguments, **variables)
 
 
-def rekindle(home: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def rekindle(
+    home: Path, *arguments: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
     done = warm_start.run(
-        [*REKINDLE, *words],
+        [*REKINDLE, *arguments],
         env={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables,
         capture_output=True,
         text=True,
@@ -77,11 +79,11 @@ def change(path: Path, sql: str) -> None:
         db.execute(sql)
 
 
-def test_an_intact_store_has_no_problem(home: Path, path: Path) -> None:
+def test_healthy_store_has_no_problems(home: Path, path: Path) -> None:
     before = path.read_bytes()
     code, found = doctor(home, "--store", path)
     assert code == 0
-    assert {it["level"] for it in found.values()} == {"ok"}
+    assert {value["level"] for value in found.values()} == {"ok"}
     assert found["store"]["what"] == str(path)
     assert found["schema"]["facts"] == {"schema": len(MIGRATIONS), "newest": len(MIGRATIONS)}
     assert found["sqlite"]["what"] == apsw.sqlite_lib_version()
@@ -93,14 +95,14 @@ def test_an_intact_store_has_no_problem(home: Path, path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_plain_output_has_one_line_per_diagnosis(home: Path, path: Path) -> None:
+def test_plain_output_has_one_line_per_finding(home: Path, path: Path) -> None:
     done = run(home, "--store", path)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert {len(words) for words in lines} == {4}
     assert lines[0] == ["ok", "store", str(path), ""]
 
 
-def test_a_store_that_does_not_exist_yet_is_not_a_problem(home: Path, tmp_path: Path) -> None:
+def test_missing_default_store_is_not_a_problem(home: Path, tmp_path: Path) -> None:
     code, found = doctor(home)
     assert code == 0
     assert found["store"]["what"].startswith("nothing is recorded yet")
@@ -110,7 +112,7 @@ def test_a_store_that_does_not_exist_yet_is_not_a_problem(home: Path, tmp_path: 
     assert found["store"]["what"] == f"there is no store at {tmp_path}/none.db"
 
 
-def test_files_readable_by_others_are_repaired(home: Path, path: Path) -> None:
+def test_readable_files_are_made_private(home: Path, path: Path) -> None:
     (path.parent / "s.db.live").mkdir(exist_ok=True)
     (path.parent / "s.db.live").chmod(0o755)
     path.chmod(0o644)
@@ -126,51 +128,51 @@ def test_files_readable_by_others_are_repaired(home: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "check", "words"),
+    ("damage", "check", "text"),
     [
         (f"pragma user_version = {len(MIGRATIONS) + 1}", "schema", "knows only up to"),
         ("pragma application_id = 5", "store", "no store of Rekindle's"),
     ],
 )
-def test_foreign_and_newer_files_are_reported_and_left_alone(
-    home: Path, path: Path, damage: str, check: str, words: str
+def test_unfixable_problems_are_reported_and_left_alone(
+    home: Path, path: Path, damage: str, check: str, text: str
 ) -> None:
     change(path, f"create table later (x); {damage}")
     before = path.read_bytes()
     code, found = doctor(home, "--store", path, "--fix")
     assert code == 1
-    assert words in found[check]["what"]
+    assert text in found[check]["what"]
     assert found[check]["remedy"]
     assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "text"),
     [
         ("delete from session", "their entries are there"),
         ("update session set command = 'no JSON'", "1 cannot be read: ses_1"),
         ("update session set id = cast(x'ff' as text)", "1 cannot be read"),
     ],
 )
-def test_malformed_rows_are_repaired(home: Path, path: Path, damage: str, words: str) -> None:
+def test_inconsistent_data_is_repaired(home: Path, path: Path, damage: str, text: str) -> None:
     change(path, damage)
     before = path.read_bytes()
     code, found = doctor(home, "--store", path)
     assert code == 1
-    assert words in found["sessions"]["what"]
+    assert text in found["sessions"]["what"]
     assert found["sessions"]["remedy"].startswith("rekindle doctor --fix")
     assert path.read_bytes() == before
     code, found = doctor(home, "--store", path, "--fix")
     assert (code, found["sessions"]["level"]) == (0, "fixed")
     assert "1 session and 1 entry were saved" in found["sessions"]["remedy"]
-    assert [it.read_bytes() for it in path.parent.glob("*.damaged-*Z")] == [before]
+    assert [item.read_bytes() for item in path.parent.glob("*.damaged-*Z")] == [before]
     code, found = doctor(home, "--store", path, "--full")
     assert (code, found["damage"]["level"]) == (0, "warning")
     assert found["sessions"]["facts"]["sessions"] == 1
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "text"),
     [
         ("update stretch set kind = 'nonsense'", "makes no sense"),
         ("update stretch set lines = 3", "does not have its 3 entries"),
@@ -180,16 +182,18 @@ def test_malformed_rows_are_repaired(home: Path, path: Path, damage: str, words:
         ),
     ],
 )
-def test_full_reads_all_entries(home: Path, path: Path, damage: str, words: str) -> None:
+def test_deep_check_reads_all_entries(home: Path, path: Path, damage: str, text: str) -> None:
     change(path, damage)
     assert doctor(home, "--store", path)[0] == 0
     code, found = doctor(home, "--store", path, "--full")
     assert code == 1
-    assert words in found["integrity"]["what"]
+    assert text in found["integrity"]["what"]
 
 
 @pytest.mark.parametrize("table", ["stretch", "session", "lease"])
-def test_fix_recovers_a_damaged_store(home: Path, path: Path, table: str) -> None:
+def test_fix_rescues_readable_entries_of_a_damaged_store(
+    home: Path, path: Path, table: str
+) -> None:
     with SqliteStore(path) as store:
         store.acquire_lease("ses_1", LeaseHolder(token="t", pid=1, machine=HERE))  # noqa: S106
     change(path, "pragma journal_mode = delete")
@@ -207,22 +211,22 @@ def test_fix_recovers_a_damaged_store(home: Path, path: Path, table: str) -> Non
     facts = found["damage"]["facts"]
     assert facts["path"] == str(aside)
     assert facts["sessions"] == {"saved": 1, "lost": 0}
-    # Without the table there is no trace of its entries.
+    # Without their table, the number of lost entries is unknown.
     assert facts["entries"] == {"saved": 0 if table == "stretch" else 1, "lost": 0}
 
 
-def test_fix_recovers_a_truncated_store(home: Path, path: Path) -> None:
+def test_fix_rescues_readable_entries_of_a_truncated_store(home: Path, path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
     code, found = doctor(home, "--store", path)
     assert code == 1
-    damaged = [it for it in found.values() if it["level"] == "problem"]
+    damaged = [value for value in found.values() if value["level"] == "problem"]
     assert damaged
-    assert all(it["remedy"].startswith("rekindle doctor --fix") for it in damaged)
+    assert all(item["remedy"].startswith("rekindle doctor --fix") for item in damaged)
     doctor(home, "--store", path, "--fix")
     assert doctor(home, "--store", path)[0] == 0
 
 
-def test_a_damaged_header_is_recognised_by_the_lock_file(home: Path, path: Path) -> None:
+def test_damaged_header_is_recognised_by_neighbouring_files(home: Path, path: Path) -> None:
     with path.open("r+b") as file:
         file.write(b"nonsense" * 10)
     code, found = doctor(home, "--store", path)
@@ -232,7 +236,7 @@ def test_a_damaged_header_is_recognised_by_the_lock_file(home: Path, path: Path)
     assert doctor(home, "--store", path)[1]["sessions"]["facts"]["sessions"] == 1
 
 
-def test_fix_finishes_an_interrupted_recovery(home: Path, path: Path) -> None:
+def test_interrupted_rescue_is_finished(home: Path, path: Path) -> None:
     path.rename(path.with_name(f"{path.name}.damaged-20260102T030405Z"))
     code, found = doctor(home, "--store", path)
     assert code == 1
@@ -244,15 +248,15 @@ def test_fix_finishes_an_interrupted_recovery(home: Path, path: Path) -> None:
     assert found["damage"]["level"] == "fixed"
     code, found = doctor(home, "--store", path)
     assert (code, found["sessions"]["facts"]["sessions"]) == (0, 1)
-    # Long ago, so that other commands do not report it.
+    # Old enough that other commands do not report it.
     assert rekindle(home, "list", "--store", path).stderr == ""
 
 
 def modes(folder: Path) -> dict[str, int]:
-    return {str(it): it.lstat().st_mode for it in (folder, *folder.rglob("*"))}
+    return {str(item): item.lstat().st_mode for item in (folder, *folder.rglob("*"))}
 
 
-def test_files_that_are_not_stores_are_not_touched(home: Path, tmp_path: Path) -> None:
+def test_foreign_files_are_not_touched(home: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "inside").mkdir(parents=True, mode=0o755)
     (project / "letter").write_text("Not a short one. " * 100, encoding="utf-8")
@@ -288,12 +292,14 @@ def test_files_with_similar_names_are_left_alone(home: Path, tmp_path: Path) -> 
     before = modes(tmp_path)
     code, found = doctor(home, "--store", path, "--fix")
     assert (code, found["permissions"]["what"]) == (0, "private to you")
-    # Opening the store creates and removes SQLite's own files.
+    # A check creates and removes SQLite's own files.
     after = modes(tmp_path)
     assert {name: after.get(name) for name in before} == before
 
 
-def test_a_store_is_recognised_by_its_wal(home: Path, tmp_path: Path) -> None:
+def test_store_is_recognised_while_its_application_id_is_in_the_wal(
+    home: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "new.db"
     with SqliteStore(path) as store:
         store.write([Opened(session_id="ses_1", at_us=NOW, cwd="/p")])
@@ -303,7 +309,7 @@ def test_a_store_is_recognised_by_its_wal(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begin", ["", "pragma auto_vacuum = 2; pragma journal_mode = wal"])
-def test_an_unfinished_store_is_not_a_problem(home: Path, tmp_path: Path, begin: str) -> None:
+def test_empty_new_store_is_recognised(home: Path, tmp_path: Path, begin: str) -> None:
     path = tmp_path / "new.db"
     path.touch(0o600)
     (tmp_path / "new.db.lock").touch(0o600)
@@ -313,7 +319,7 @@ def test_an_unfinished_store_is_not_a_problem(home: Path, tmp_path: Path, begin:
     assert rekindle(home, "list", "--store", path).stderr == "rekindle: no sessions\n"
 
 
-def test_a_folder_instead_of_the_lock_file_is_a_problem(home: Path, path: Path) -> None:
+def test_folder_in_place_of_the_lock_file_is_a_problem(home: Path, path: Path) -> None:
     (path.parent / "s.db.lock").unlink()
     (path.parent / "s.db.lock").mkdir(mode=0o755)
     code, found = doctor(home, "--store", path)
@@ -321,14 +327,14 @@ def test_a_folder_instead_of_the_lock_file_is_a_problem(home: Path, path: Path) 
     assert found["access"]["what"].endswith("nothing can be recorded")
 
 
-def test_a_file_that_was_never_a_store_is_not_repaired(home: Path, tmp_path: Path) -> None:
+def test_foreign_file_is_not_repaired(home: Path, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Not a short one. " * 100, encoding="utf-8")
-    told = rekindle(home, "list", "--store", tmp_path / "letter").stderr
+    output = rekindle(home, "list", "--store", tmp_path / "letter").stderr
     words = "is no store of Rekindle's, or its beginning is damaged"
-    assert told == f"rekindle: {tmp_path / 'letter'} {words}\n"
+    assert output == f"rekindle: {tmp_path / 'letter'} {words}\n"
 
 
-def test_the_search_index_is_checked(home: Path, path: Path) -> None:
+def test_search_index_is_checked(home: Path, path: Path) -> None:
     rekindle(home, "search", "--store", path, "hello")
     assert doctor(home, "--store", path)[1]["index"]["what"] == "sound"
     overwrite(Path(f"{path}.index"), "progress")
@@ -341,7 +347,7 @@ def test_the_search_index_is_checked(home: Path, path: Path) -> None:
     assert rekindle(home, "search", "--store", path, "hello").returncode == 0
 
 
-def test_fix_rebuilds_a_damaged_index(home: Path, path: Path) -> None:
+def test_damaged_search_index_is_rebuilt(home: Path, path: Path) -> None:
     with closing(apsw.Connection(str(path))) as db:
         db.execute("pragma writable_schema = on")
         sql = "update sqlite_schema set sql = replace(sql, 'cwd, updated_us', 'cwd, created_us')"
@@ -359,7 +365,7 @@ def test_fix_rebuilds_a_damaged_index(home: Path, path: Path) -> None:
     assert doctor(home, "--store", path, "--full")[0] == 0
 
 
-def test_fix_sets_the_journal_mode(home: Path, path: Path) -> None:
+def test_journal_mode_is_corrected(home: Path, path: Path) -> None:
     change(path, "pragma journal_mode = delete")
     code, found = doctor(home, "--store", path)
     assert (code, found["journal"]["level"]) == (0, "warning")
@@ -367,7 +373,7 @@ def test_fix_sets_the_journal_mode(home: Path, path: Path) -> None:
     assert "journal" not in doctor(home, "--store", path)[1]
 
 
-def test_an_exclusively_locked_store_is_reported(home: Path, path: Path) -> None:
+def test_exclusively_locked_store_is_reported(home: Path, path: Path) -> None:
     with kept_by_another(path):
         code, found = doctor(home, "--store", path)
     assert code == 1
@@ -375,7 +381,7 @@ def test_an_exclusively_locked_store_is_reported(home: Path, path: Path) -> None
     assert "try again" in found["store"]["remedy"]
 
 
-def test_live_and_dead_leases_are_reported(home: Path, path: Path) -> None:
+def test_live_and_dead_lease_holders_are_reported(home: Path, path: Path) -> None:
     client = Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)
     try:
         client.call("initialize", {"protocolVersion": 1})
@@ -400,17 +406,17 @@ def test_live_and_dead_leases_are_reported(home: Path, path: Path) -> None:
     assert not {"leases", "leftovers"} & found.keys()
 
 
-def test_a_clean_exit_leaves_no_lease(home: Path, path: Path) -> None:
+def test_clean_exit_leaves_no_lease(home: Path, path: Path) -> None:
     with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:
         client.call("initialize", {"protocolVersion": 1})
         client.new()
         assert client.end() == (0, "")
     code, found = doctor(home, "--store", path)
-    assert (code, {it["level"] for it in found.values()}) == (0, {"ok"})
+    assert (code, {value["level"] for value in found.values()}) == (0, {"ok"})
     assert list((path.parent / "s.db.live").iterdir()) == []
 
 
-def test_leases_of_another_machine_are_left_alone(home: Path, path: Path) -> None:
+def test_leases_of_other_machines_are_left_alone(home: Path, path: Path) -> None:
     sql = "insert into lease (session, token, pid, host) select key, 't', 1, 'elsewhere'"
     change(path, f"{sql} from session")
     _, found = doctor(home, "--store", path, "--fix")
@@ -418,7 +424,7 @@ def test_leases_of_another_machine_are_left_alone(home: Path, path: Path) -> Non
     assert "another machine" in found["leases"]["what"]
 
 
-def test_only_leftover_token_files_are_removed(home: Path, path: Path) -> None:
+def test_only_files_of_killed_processes_are_removed(home: Path, path: Path) -> None:
     live = path.parent / "s.db.live"
     live.mkdir(exist_ok=True)
     names = ("s.db.live/dead", "s.db.x.tmp", "s.db.bak", "s.db-journal", "other.tmp")
@@ -480,14 +486,14 @@ def test_editor_configurations_are_checked(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_words_are_not_broken_on_a_terminal(path: Path, columns: int) -> None:
+def test_terminal_output_breaks_no_word(path: Path, columns: int) -> None:
     path.chmod(0o644)
     with Terminal("doctor", "--store", path, columns=columns) as terminal:
         assert terminal.end() == 1
     lines = terminal.shown.splitlines()
     assert max(map(len, lines)) <= columns
     shown = " ".join(terminal.shown.split())
-    # Only words that fit on a line count.
+    # Text that is longer than a line must be broken.
     assert "no session is in use" in shown
     assert "can be read and written" in shown
     assert "(quick; --full looks at more" in shown

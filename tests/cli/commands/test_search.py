@@ -1,4 +1,4 @@
-"""`rekindle search` and `rekindle reindex`, on a terminal and in scripts."""
+"""`rekindle search` and `rekindle reindex`, as a person and as a script use them."""
 
 import json
 import os
@@ -44,8 +44,8 @@ def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def prompt(session: str, words: str, at_us: int) -> EntryBatch:
-    line = json.dumps({"params": {"prompt": [{"type": "text", "text": words}]}}).encode()
+def prompt(session: str, text: str, at_us: int) -> EntryBatch:
+    line = json.dumps({"params": {"prompt": [{"type": "text", "text": text}]}}).encode()
     return EntryBatch(
         session_id=session, side=Side.CLIENT, kind=Kind.PROMPT, at_us=at_us, data=line
     )
@@ -62,16 +62,16 @@ def store(tmp_path: Path) -> Path:
         for number, (session, agent) in enumerate(agents.items()):
             at_us = NOW + number * HOUR
             title = f"About \x1b[31m{session}"
-            told = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
+            output = Opened(session_id=session, at_us=at_us, agent=agent, cwd=f"/p/{session}")
             titled = Titled(session_id=session, at_us=at_us, source=TitleSource.AGENT, title=title)
             opened.write(
-                [told, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
+                [output, titled, prompt(session, f"Hello \x1b]0;x\x07\nyou {number}", at_us)]
             )
         opened.write([prompt("ses_one", f"My token is {TOKEN}, hush", NOW + 1)])
     return path
 
 
-def test_hits_are_printed_best_first(store: Path) -> None:
+def test_hits_are_sorted_by_relevance(store: Path) -> None:
     expected = (
         "ses_two\t2023-11-14T23:13:20.000+00:00\tgemini\t/p/ses_two\t1"
         "\tAbout \\x1b[31mses_two\tHello ]0;x you 1\n"
@@ -81,7 +81,7 @@ def test_hits_are_printed_best_first(store: Path) -> None:
     assert cli("search", "--store", store, "hello") == (0, expected, "")
 
 
-def test_the_json_of_a_hit_is_complete(store: Path) -> None:
+def test_json_has_all_fields_of_a_hit(store: Path) -> None:
     code, shown, _ = cli("search", "--store", store, "--json", "token", "hush")
     (hit,) = json.loads(shown)
     assert code == 0
@@ -99,13 +99,13 @@ def test_the_json_of_a_hit_is_complete(store: Path) -> None:
     }
 
 
-def test_secrets_are_shown_only_on_request(store: Path) -> None:
+def test_secrets_are_masked_by_default(store: Path) -> None:
     for words in (["hush"], [TOKEN], ["--json", "hush"]):
         assert TOKEN not in cli("search", "--store", store, *words)[1]
         assert TOKEN in cli("search", "--store", store, "--no-redact", *words)[1]
 
 
-def test_titles_are_redacted_like_snippets(tmp_path: Path) -> None:
+def test_secrets_in_titles_are_masked(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore(path) as opened:
         words = f"deploy with {TOKEN} please"
@@ -142,14 +142,14 @@ def test_titles_are_redacted_like_snippets(tmp_path: Path) -> None:
         (["AND"], []),
     ],
 )
-def test_hits_are_filtered_by_options(store: Path, options: list[str], expected: list[str]) -> None:
-    code, shown, complaint = cli("search", "--store", store, "--json", *options)
-    assert (code, complaint) == (0, "")
+def test_search_filters(store: Path, options: list[str], expected: list[str]) -> None:
+    code, shown, error_output = cli("search", "--store", store, "--json", *options)
+    assert (code, error_output) == (0, "")
     assert [hit["sessionId"] for hit in json.loads(shown)] == expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "text"),
     [
         ([], "nothing to look for: give a word"),
         (["--", "-x"], "nothing to look for"),
@@ -157,13 +157,13 @@ def test_hits_are_filtered_by_options(store: Path, options: list[str], expected:
         (["--since", "yesterday", "x"], "not a time: yesterday"),
     ],
 )
-def test_wrong_usage_exits_with_2(store: Path, arguments: list[str], words: str) -> None:
-    code, shown, complaint = cli("search", "--store", store, *arguments)
+def test_wrong_usage_ends_with_2(store: Path, arguments: list[str], text: str) -> None:
+    code, shown, error_output = cli("search", "--store", store, *arguments)
     assert (code, shown) == (2, "")
-    assert words in complaint
+    assert text in error_output
 
 
-def test_an_empty_result_is_reported(store: Path, tmp_path: Path) -> None:
+def test_no_hits_are_reported(store: Path, tmp_path: Path) -> None:
     nothing = (0, "", "rekindle: nothing found\n")
     assert cli("search", "--store", store, "nonsense") == nothing
     empty = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "REKINDLE_STORE": ""}
@@ -187,7 +187,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
         return shown.read(100_000).decode()
 
 
-def test_matches_are_highlighted_on_a_terminal(store: Path) -> None:
+def test_terminal_highlights_the_search_terms(store: Path) -> None:
     years = int((time.time() - NOW / 1e6) / 86400 / 7 / 52)
     shown = on_a_terminal("search", "--store", store, "hush").replace("\r\n", "\n")
     plain = re.sub(r"\x1b\[[0-9;]*m| +$", "", shown, flags=re.MULTILINE)
@@ -198,7 +198,7 @@ def test_matches_are_highlighted_on_a_terminal(store: Path) -> None:
     assert "\x1b[33mhush\x1b[0m" in shown
 
 
-def test_a_session_is_found_until_it_is_deleted(store: Path) -> None:
+def test_deleted_session_is_not_found(store: Path) -> None:
     def ids() -> list[str]:
         return [hit["sessionId"] for hit in json.loads(cli(*search)[1])]
 
@@ -214,15 +214,15 @@ def test_a_session_is_found_until_it_is_deleted(store: Path) -> None:
     assert ids() == ["ses_two"]
 
 
-def test_waiting_for_a_busy_index_is_bounded(store: Path) -> None:
+def test_wait_for_a_locked_index_is_bounded(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with SqliteStore(store) as opened:
         opened.write([prompt("ses_one", "hello again", NOW + 2 * HOUR)])
     with closing(apsw.Connection(f"{store}.index")) as other:
         other.execute("begin immediate")
-        code, shown, complaint = cli("search", "--store", store, "hello")
+        code, shown, error_output = cli("search", "--store", store, "hello")
         assert (code, len(shown.splitlines())) == (0, 2)
-        assert complaint == (
+        assert error_output == (
             f"rekindle: the index {store}.index is in use by another process: "
             "the latest may be missing\n"
         )
@@ -230,11 +230,11 @@ def test_waiting_for_a_busy_index_is_bounded(store: Path) -> None:
         assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 3
 
 
-def test_a_store_in_use_can_be_searched(store: Path) -> None:
+def test_locked_store_can_be_searched(store: Path) -> None:
     with closing(apsw.Connection(str(store))) as other:
         other.execute("begin immediate")
-        code, shown, complaint = cli("search", "--store", store, "hello")
-        assert (code, len(shown.splitlines()), complaint) == (0, 2, "")
+        code, shown, error_output = cli("search", "--store", store, "hello")
+        assert (code, len(shown.splitlines()), error_output) == (0, 2, "")
 
 
 def test_reindex_rebuilds_the_index(store: Path) -> None:
@@ -246,14 +246,14 @@ def test_reindex_rebuilds_the_index(store: Path) -> None:
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
 
-def test_a_damaged_index_is_reported(store: Path) -> None:
+def test_damaged_index_is_reported(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with closing(apsw.Connection(f"{store}.index")) as db:
         db.execute("update passage_0_data set block = x'ffffffffff'")
-    code, _, complaint = cli("search", "--store", store, "hello")
+    code, _, error_output = cli("search", "--store", store, "hello")
     assert code == 1
     words = f"the index {store}.index is damaged: `rekindle reindex` makes it anew"
-    assert complaint == f"rekindle: {words}\n"
+    assert error_output == f"rekindle: {words}\n"
     assert cli("reindex", "--store", store)[0] == 0
     assert len(cli("search", "--store", store, "hello")[1].splitlines()) == 2
 
@@ -262,19 +262,21 @@ def test_a_damaged_index_is_reported(store: Path) -> None:
     ("table", "is_indexed"),
     [("stretch", False), ("session", False), ("session", True), ("lease", True)],
 )
-def test_search_in_a_damaged_store_reports_it(store: Path, table: str, *, is_indexed: bool) -> None:
+def test_search_in_a_damaged_store_warns_of_missing_hits(
+    store: Path, table: str, *, is_indexed: bool
+) -> None:
     if is_indexed:
         cli("search", "--store", store, "hello")
     overwrite(store, table)
-    code, shown, complaint = cli("search", "--store", store, "nobody")
+    code, shown, error_output = cli("search", "--store", store, "nobody")
     assert (code, shown) == (1, "")
-    first, *rest = complaint.splitlines()
+    first, *rest = error_output.splitlines()
     assert first.startswith(f"rekindle: the store {store} is damaged: ")
     assert first.endswith(": `rekindle doctor --fix` saves what can be read")
     assert rest in ([], ["rekindle: nothing found in what could be looked at"])
 
 
-def test_a_running_conversation_is_found(tmp_path: Path) -> None:
+def test_running_conversation_is_found(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with closing(Client(*REKINDLE, "run", "--store", path, "--", *EXAMPLE_AGENT)) as client:
         client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
@@ -286,7 +288,7 @@ def test_a_running_conversation_is_found(tmp_path: Path) -> None:
             assert (hit["sessionId"], hit["turn"]) == (session_id, number + 1)
 
 
-def test_purging_old_sessions_also_purges_the_index(store: Path) -> None:
+def test_expired_sessions_are_purged_from_the_index(store: Path) -> None:
     cli("search", "--store", store, "hello")
     with SqliteStore(store) as opened:
         opened.write([Deleted(session_id="ses_one", at_us=1)])

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from rekindle.cli.arguments import add_command_after_dashes, seconds
 from rekindle.cli.formatting import one_line, print_json
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.render.conformance import described, print_report
 from rekindle.conformance import (
     LONG_PROMPT,
@@ -42,7 +42,7 @@ CANNOT_BE_CHECKED = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     add_command_after_dashes(parser)
     parser.usage = "rekindle check [OPTIONS] -- COMMAND ARGS…"
     parser.add_argument(
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Check the agent, and print what was found."""
+    """Check the agent, and print the report."""
     command = tuple(arguments.command)
     if not command:
         raise UsageError("no agent given: rekindle check -- COMMAND ARGS…")
@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
     ) as folder:
         settings = CheckSettings(
             command=command,
-            # As agents will name it, who may follow links.
+            # Agents that resolve links then report the same path.
             folder=Path(folder).resolve(),
             protocol=arguments.protocol,
             prompt=arguments.prompt,
@@ -98,7 +98,7 @@ def main(arguments: argparse.Namespace) -> int:
             timeout=arguments.patience,
         )
         with orphans.killed_at_exit():
-            report = asyncio.run(_examined(settings, arguments.only))
+            report = asyncio.run(_run(settings, arguments.only))
     if arguments.json:
         print_json(described(report, command))
     else:
@@ -112,15 +112,15 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if any(map(is_failure, report.results)) else 0
 
 
-async def _examined(settings: CheckSettings, only: list[str]) -> CheckReport:
-    """Examine, and end the agent whatever ends us."""
+async def _run(settings: CheckSettings, only: list[str]) -> CheckReport:
+    """Run the scenarios. SIGTERM and SIGHUP cancel them, which ends the agent."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if task is not None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(NotImplementedError, ValueError):
                 loop.add_signal_handler(number, task.cancel)
-    with Bar("Checking") as bar:
+    with ProgressBar("Checking") as bar:
         try:
-            return await run_check(settings, only, bar.at)
+            return await run_check(settings, only, bar.update)
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None

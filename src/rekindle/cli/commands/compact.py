@@ -9,8 +9,8 @@ example:
 import argparse
 from collections.abc import Iterator
 
-from rekindle.cli.formatting import several, size
-from rekindle.cli.progress import shown
+from rekindle.cli.formatting import format_size, plural
+from rekindle.cli.progress import show_progress
 from rekindle.cli.store_access import add_store_option
 from rekindle.cli.store_changes import now_us, open_for_changing
 from rekindle.store.base import Store
@@ -32,12 +32,14 @@ def main(arguments: argparse.Namespace) -> int:
         before = store.overview().size
         due = store.deleted_ids(now_us() - KEPT_DELETED_US)
         if due:
-            shown("purging", _purge(store, due))
-            print(f"purged {several(len(due), 'session')} deleted over 30 days ago")
-        shown("compacting", space_manager(store).compact())
+            show_progress("purging", _purge(store, due))
+            print(f"purged {plural(len(due), 'session')} deleted over 30 days ago")
+        show_progress("compacting", space_manager(store).compact())
         after = store.overview().size
-    freed = f"{size(before - after)} given back" if after < before else "nothing to give back"
-    print(f"{size(before)} → {size(after)}: {freed}")
+    freed = (
+        f"{format_size(before - after)} given back" if after < before else "nothing to give back"
+    )
+    print(f"{format_size(before)} → {format_size(after)}: {freed}")
     return 0
 
 

@@ -16,7 +16,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from rekindle.cli.formatting import one_line, print_json
-from rekindle.cli.progress import Bar
+from rekindle.cli.progress import ProgressBar
 from rekindle.cli.store_access import add_store_option
 from rekindle.composition import HOOKS
 from rekindle.errors import RekindleError
@@ -77,8 +77,8 @@ def _check_editors() -> Iterator[Diagnosis]:
 
 @contextmanager
 def _recovery_progress() -> Generator[Progress]:
-    with Bar("saving what can be read") as bar:
-        yield lambda done: bar.at(round(done * _PROGRESS_STEPS), _PROGRESS_STEPS)
+    with ProgressBar("saving what can be read") as bar:
+        yield lambda done: bar.update(round(done * _PROGRESS_STEPS), _PROGRESS_STEPS)
 
 
 def _repaired(diagnosis: Diagnosis, *, is_damaged: bool) -> Diagnosis:

@@ -15,7 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from rekindle.cli.arguments import moment
+from rekindle.cli.arguments import past_time
 from rekindle.cli.bundle_import import STDIN, import_bundle, is_bundle
 from rekindle.cli.formatting import one_line
 from rekindle.cli.store_access import add_store_option
@@ -31,7 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_store_option(parser)
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of exactly this folder")
     parser.add_argument(
-        "--since", type=moment, metavar="TIME", help="only those changed since: 3d, 2w, 2025-12-31"
+        "--since",
+        type=past_time,
+        metavar="TIME",
+        help="only those changed since: 3d, 2w, 2025-12-31",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be imported")
     parser.add_argument(

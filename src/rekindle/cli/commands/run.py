@@ -27,7 +27,7 @@ _HANDOVER_BUDGET = 40_000
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+    """Add the command's arguments."""
     parser.usage = "rekindle run [OPTIONS] -- COMMAND ARGS…"
     parser.add_argument("--store", help=f"where to record: {ADDRESS_HELP}")
     parser.add_argument(
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the agent until it ends; return its exit code."""
+    """Run the proxy until the agent exits; return the agent's exit code."""
     command = tuple(arguments.command)
     if command[:1] == ("--",):
         command = command[1:]
@@ -75,7 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
         agent = AgentProcess(command, grace=arguments.grace)
         try:
             log.note(f"started agent {agent.pid}: {command[0]}")
-            # Heavy imports only from here on: the agent's own start hides them.
+            # The slow imports come after the agent's start, so that both run at the same time.
             from rekindle import __version__
             from rekindle.composition import open_store, recover_store
             from rekindle.model import LeaseHolder
@@ -94,7 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
                 lambda: backend_for(address).open_pending(),
             )
             settings = EngineSettings(
-                command=mask_command(_anywhere(command)),
+                command=mask_command(_with_absolute_program(command)),
                 version=__version__,
                 is_strict=arguments.strict,
                 may_hand_over=arguments.handover,
@@ -111,7 +111,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise
 
 
-def _anywhere(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command as it can be given from any folder."""
+def _with_absolute_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that works from any folder."""
     program, *arguments = command
     return (str(Path(program).absolute()) if os.sep in program else program, *arguments)

@@ -13,9 +13,17 @@ import argparse
 import sys
 from typing import Any
 
-from rekindle.cli.arguments import moment
-from rekindle.cli.formatting import age, agent_name, folder, one_line, print_json, printable, title
-from rekindle.cli.project import spellings
+from rekindle.cli.arguments import past_time
+from rekindle.cli.formatting import (
+    agent_label,
+    folder_label,
+    format_age,
+    one_line,
+    print_json,
+    printable,
+    title_label,
+)
+from rekindle.cli.project import folder_spellings
 from rekindle.cli.store_access import (
     add_store_option,
     address_for_reading,
@@ -48,7 +56,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
     parser.add_argument("--agent", metavar="NAME", help="only sessions with such an agent")
     parser.add_argument(
-        "--since", type=moment, metavar="WHEN", help="only what was said since: 3d, 2w, 2025-12-31"
+        "--since",
+        type=past_time,
+        metavar="WHEN",
+        help="only what was said since: 3d, 2w, 2025-12-31",
     )
     parser.add_argument("--archived", action="store_true", help="archived sessions, too")
     parser.add_argument(
@@ -71,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
     request = SearchRequest(
         terms=parse(" ".join(arguments.words)),
         page=Page(
-            folders=spellings(arguments.cwd) if arguments.cwd else (),
+            folders=folder_spellings(arguments.cwd) if arguments.cwd else (),
             agent=arguments.agent,
             limit=arguments.limit,
             with_archived=arguments.archived,
@@ -160,10 +171,10 @@ def _row(session: Session, hit: SearchHit, pieces: list[Fragment]) -> tuple[str,
     return (
         one_line(session.id),
         iso(hit.at_us),
-        agent_name(session.agent),
-        folder(session),
+        agent_label(session.agent),
+        folder_label(session),
         str(hit.turn or "-"),
-        title(session),
+        title_label(session),
         one_line(_words(pieces)),
     )
 
@@ -179,10 +190,12 @@ def _print_for_people(found: list[_Result], ids: list[str]) -> None:
 
     console, room = Console(highlight=False), columns()
     for (session, hit, pieces), id_ in zip(found, ids, strict=True):
-        about = f"  {age(hit.at_us)} · {agent_name(session.agent)} · {folder(session)}"
+        about = (
+            f"  {format_age(hit.at_us)} · {agent_label(session.agent)} · {folder_label(session)}"
+        )
         place = f"{about} · {f'turn {hit.turn}' if hit.turn else 'title'}"
         rest = room - width(f"{id_}{place} · ")
-        named = f" · {cut(title(session), rest)}" if rest >= _MIN_TITLE_WIDTH else ""
+        named = f" · {cut(title_label(session), rest)}" if rest >= _MIN_TITLE_WIDTH else ""
         print(paint(id_, "bold") + paint(place, "dim") + named)
         shown = [(printable(words), "yellow" if hit_ else "") for words, hit_ in pieces]
         console.print(Padding(Text.assemble(*shown), (0, 0, 1, 2)))

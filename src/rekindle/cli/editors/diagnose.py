@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from rekindle.cli.editors import EDITORS, SERVERS, Editor
 from rekindle.cli.editors.jsonc import parse
+from rekindle.cli.editors.registry import EDITORS, SERVERS, Editor
 from rekindle.cli.formatting import one_line
 from rekindle.errors import FileUnclear
 from rekindle.jsonvalue import as_array, as_object

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rekindle.cli.formatting import one_line, printable, several
-from rekindle.cli.terminal import columns, is_terminal, paint, pick
+from rekindle.cli.formatting import one_line, plural, printable
+from rekindle.cli.terminal import columns, if_encodable, is_terminal, paint
 from rekindle.conformance import (
     CheckReport,
     FaultSummary,
@@ -68,7 +68,7 @@ def _line(finding: RequirementResult) -> str:
 
 def _mark(finding: RequirementResult) -> tuple[str, str]:
     shown, plain, style = _MARKS["warning" if is_warning(finding) else finding.verdict]
-    return pick(shown, plain), style
+    return if_encodable(shown, plain), style
 
 
 def _print_faults(heading: str, findings: Sequence[RequirementResult]) -> None:
@@ -82,7 +82,7 @@ def _print_faults(heading: str, findings: Sequence[RequirementResult]) -> None:
         for found in finding.faults:
             print(f"  {paint('found', 'dim')}  {one_line(format_fault(found))}")
             for it in found.evidence:
-                arrow = pick("→", ">") if it.is_sent else pick("←", "<")
+                arrow = if_encodable("→", ">") if it.is_sent else if_encodable("←", "<")
                 print(f"  {paint(f'{it.at:8.3f} {arrow}', 'dim')} {printable(it.line)}")
         if finding.omitted_faults:
             print(f"  {paint('found', 'dim')}  {finding.omitted_faults} more")
@@ -105,15 +105,15 @@ def _conclusion(report: CheckReport) -> Iterator[str]:
     yield f"{name}, version {report.protocol} of ACP: "
     if report.obstacle:
         yield paint("it cannot be checked", "red")
-        yield f", {several(failed, 'MUST')} not met" if failed else ""
+        yield f", {plural(failed, 'MUST')} not met" if failed else ""
     elif failed:
-        yield paint(f"{several(failed, 'MUST')} not met", "red")
+        yield paint(f"{plural(failed, 'MUST')} not met", "red")
     elif skipped:
         yield paint("every MUST that could be judged is met", "green")
     else:
         yield paint("every MUST is met", "green")
     if warned:
-        yield f", {several(warned, 'warning')}"
+        yield f", {plural(warned, 'warning')}"
     if skipped and not report.obstacle:
         yield from _unjudged(report, skipped)
     yield f" ({report.seconds:.1f} s)"
@@ -121,7 +121,7 @@ def _conclusion(report: CheckReport) -> Iterator[str]:
 
 def _unjudged(report: CheckReport, skipped: int) -> Iterator[str]:
     musts = sum(_counts(report, RequirementLevel.MUST).values())
-    yield f"; {skipped} of {several(musts, 'MUST')} could not be judged"
+    yield f"; {skipped} of {plural(musts, 'MUST')} could not be judged"
     if report.no_turns:
         yield f": {one_line(report.no_turns)}"
 

@@ -30,7 +30,7 @@ from rich.theme import Theme
 from rekindle.cli.formatting import printable
 from rekindle.cli.render.transcript import Piece, belong_together
 from rekindle.cli.render.wrap import WordWrapper
-from rekindle.cli.terminal import size
+from rekindle.cli.terminal import terminal_size
 from rekindle.export.markdown_html import parser
 
 _MAX_WIDTH = 100
@@ -85,7 +85,7 @@ class _Console(Console):
     @property
     def size(self) -> ConsoleDimensions:
         """The size of the terminal. The width is limited, because long lines are hard to read."""
-        now = size(self.file)
+        now = terminal_size(self.file)
         return ConsoleDimensions(min(self._width or now.columns, _MAX_WIDTH), now.lines)
 
     @size.setter

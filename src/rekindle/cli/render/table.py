@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rekindle.cli.formatting import age, agent_name, folder, title
-from rekindle.cli.terminal import columns, paint, pick
+from rekindle.cli.formatting import agent_label, folder_label, format_age, title_label
+from rekindle.cli.terminal import columns, if_encodable, paint
 from rekindle.model import Session, SessionStatus
 from rekindle.text.widths import cut, cut_path, pad, width
 
@@ -69,11 +69,11 @@ def _cells(row: SessionRow) -> dict[str, str]:
     session = row.session
     return {
         "ID": row.shown_id,
-        "AGE": age(session.updated_us),
-        "AGENT": agent_name(session.agent),
-        "PROJECT": folder(session),
+        "AGE": format_age(session.updated_us),
+        "AGENT": agent_label(session.agent),
+        "PROJECT": folder_label(session),
         "TURNS": str(session.turns),
-        "TITLE": title(session),
+        "TITLE": title_label(session),
     }
 
 
@@ -85,7 +85,7 @@ def _state(row: SessionRow) -> str:
 
 
 def _mark(state: str) -> str:
-    marks = {"live": pick("●", "*"), "interrupted": "!", "archived": pick("▪", "-")}
+    marks = {"live": if_encodable("●", "*"), "interrupted": "!", "archived": if_encodable("▪", "-")}
     return marks.get(state, " ")
 
 

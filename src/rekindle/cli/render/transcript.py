@@ -9,7 +9,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from rekindle.cli.formatting import agent_name, clock, folder, lasting, one_line, printable, title
+from rekindle.cli.formatting import (
+    agent_label,
+    folder_label,
+    format_duration,
+    format_time,
+    one_line,
+    printable,
+    title_label,
+)
 from rekindle.cli.render.detail import Detail
 from rekindle.cli.render.diff import diff_lines
 from rekindle.export.content import (
@@ -91,8 +99,8 @@ def belong_together(one: str, other: str) -> bool:
 
 def heading(session: Session) -> Iterator[Piece]:
     """Yield the heading of a conversation."""
-    yield Piece(kind="heading", text=title(session))
-    where = f"{one_line(session.id)} · {agent_name(session.agent)} · {folder(session)}"
+    yield Piece(kind="heading", text=title_label(session))
+    where = f"{one_line(session.id)} · {agent_label(session.agent)} · {folder_label(session)}"
     yield Piece(kind="note", text=where)
 
 
@@ -106,8 +114,8 @@ def turn_pieces(turn: TranscriptTurn, detail: Detail, terminals: Terminals) -> I
 
 def turn_heading(turn: TranscriptTurn) -> Piece:
     """Return the line above a turn: its number, time and duration."""
-    text = f"turn {turn.number} · {clock(turn.at_us)}"
-    took = lasting(turn.ended_us - turn.at_us) if turn.ended_us else ""
+    text = f"turn {turn.number} · {format_time(turn.at_us)}"
+    took = format_duration(turn.ended_us - turn.at_us) if turn.ended_us else ""
     return Piece(kind="turn", text=f"── {text}{took and f' · {took}'} ──")
 
 

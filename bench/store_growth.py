@@ -1,4 +1,4 @@
-"""What a store costs as it fills: to list, open, load and search, and to throw parts away."""
+"""The cost of a growing store: list, open, load, search, and delete parts of it."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,25 +7,24 @@ from statistics import median
 from threading import Event
 from time import perf_counter
 
-import command_line
 import commands
 import generate
-import growing
+import session_growth
 from client import WrongResult
 from lifecycle import slowest_page_ms
-from paced import Talk
+from paced_client import PacedClient
 from rekindle.model import Page
 from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.text.search_terms import parse
-from rekindle.transfer.indexer import update_index
+from search_measures import median_ms, update_index_s
 from setups import connected
 
-FEWEST = 1_000
-"""With fewer there are no full pages."""
-FIXED = 50_000
-"""How many entries the session has that is loaded, however full the store is."""
+MIN_SESSIONS = 1_000
+"""With fewer sessions there are no full pages."""
+LOADED_ENTRIES = 50_000
+"""The number of entries of the loaded session, for every size of the store."""
 QUERIES = {
     "a word in every message": "the",
     "a common word": "ba",
@@ -40,57 +39,57 @@ _A_FOLDER = f"{generate.FOLDER}/3"
 _HOW = ("terminal", "pipe")
 _PACE = 100
 _ROUNDS = 5
-_PATIENCE = 3600.0
+_TIMEOUT = 3600.0
 
 Figures = dict[str, float]
 
 
 def fill(store: Path, sizes: list[int], padding: int) -> Iterator[tuple[int, Figures]]:
-    """Yield what each size costs, of one store that fills from one to the next."""
+    """Fill one store to each size; yield the size and its figures."""
     with SqliteStore(store) as db:
         generate.open_long(db)
-        generate.lengthen(db, 0, FIXED)
+        generate.lengthen(db, 0, LOADED_ENTRIES)
     begin = 0
     for size in sizes:
         with SqliteStore(store) as db:
-            generate.crowd(db, begin, size, padding)
-        yield size, _cost(store, size)
+            generate.add_sessions(db, begin, size, padding)
+        yield size, _measure(store, size)
         begin = size
 
 
-def throw_away(store: Path, size: int, parts: dict[str, int]) -> Iterator[tuple[str, Figures]]:
-    """Yield what the commands cost that look at everything, or throw a part of it away.
+def run_maintenance(store: Path, size: int, parts: dict[str, int]) -> Iterator[tuple[str, Figures]]:
+    """Yield the cost of commands that read the whole store or delete a part of it.
 
-    Meanwhile a session is recorded, and the longest that a chunk of it took is told.
+    A session is recorded meanwhile, and the figures include the longest latency of its chunks.
     """
-    yield "`stats`", _beside(store, "stats")
-    yield "`doctor`", _beside(store, "doctor")
+    yield "`stats`", _run_while_recording(store, "stats")
+    yield "`doctor`", _run_while_recording(store, "doctor")
     for name, part in parts.items():
         how = ("--now",) if "--now" in name else ()
         size -= part
-        yield name, _beside(store, "prune", "--keep", str(size), "--yes", *how)
-    yield "`compact`", _beside(store, "compact")
+        yield name, _run_while_recording(store, "prune", "--keep", str(size), "--yes", *how)
+    yield "`compact`", _run_while_recording(store, "compact")
 
 
-def _cost(store: Path, size: int) -> Figures:
-    middle_us = generate.begun_us(size // 2)
+def _measure(store: Path, size: int) -> Figures:
+    middle_us = generate.started_us(size // 2)
     with SqliteStore(store, create=False) as db:
         figures: Figures = {"page_ms": slowest_page_ms(db, _A_FOLDER, middle_us)}
-    figures |= {how + "_ms": command_line.list_ms(store, how, _ROUNDS) for how in _HOW}
-    figures |= _opened(store)
-    figures |= _searched(store, size)
+    figures |= {how + "_ms": commands.list_ms(store, how, _ROUNDS) for how in _HOW}
+    figures |= _measure_open(store)
+    figures |= _measure_search(store, size)
     return figures | {"file_mb": store.stat().st_size / 1e6}
 
 
-def _opened(store: Path) -> Figures:
-    """Return what it takes to begin, to list over the protocol, and to load one session."""
+def _measure_open(store: Path) -> Figures:
+    """Return the times to start, to list over the protocol, and to load one session."""
     starts: list[float] = []
     for _ in range(_ROUNDS):
         begin = perf_counter()
         with connected("rekindle", store) as connection:
             connection.client.initialize()
             starts.append((perf_counter() - begin) * 1000)
-    with connected("rekindle", store, _PATIENCE) as connection:
+    with connected("rekindle", store, _TIMEOUT) as connection:
         client = connection.client
         client.initialize()
         pages: list[float] = []
@@ -99,7 +98,7 @@ def _opened(store: Path) -> Figures:
             client.receive_until_answered("session/list", {})
             pages.append((perf_counter() - begin) * 1000)
         begin = perf_counter()
-        growing.replayed(client, FIXED)
+        session_growth.load_and_check(client, LOADED_ENTRIES)
         taken = perf_counter() - begin
     return {
         "start_ms": median(starts),
@@ -109,18 +108,18 @@ def _opened(store: Path) -> Figures:
     }
 
 
-def _searched(store: Path, size: int) -> Figures:
-    """Bring the index up to date, and look for words."""
-    figures: Figures = {"index_s": _up_to_date_s(store)}
-    figures["nothing_new_ms"] = median(_up_to_date_s(store) for _ in range(_ROUNDS)) * 1000
+def _measure_search(store: Path, size: int) -> Figures:
+    """Update the index, and search."""
+    figures: Figures = {"index_s": update_index_s(store)}
+    figures["nothing_new_ms"] = median(update_index_s(store) for _ in range(_ROUNDS)) * 1000
     figures["index_mb"] = store.with_name(store.name + ".index").stat().st_size / 1e6
     with SqliteSearchIndex(store) as index:
         for name, typed in QUERIES.items():
             cwd = _A_FOLDER if "folder" in name else None
             wanted = SearchRequest(terms=parse(typed), page=Page(cwd=cwd, limit=20))
-            figures[name] = _search_ms(index, wanted)
+            figures[name] = median_ms(lambda wanted=wanted: index.search(wanted), _ROUNDS)
         rare = SearchRequest(terms=parse(generate.RARE), page=Page(limit=1_000_000))
-        if len(index.search(rare)) != min(1000, -(-size // generate.A_RARE)):
+        if len(index.search(rare)) != min(1000, -(-size // generate.RARE_INTERVAL)):
             raise WrongResult("not every session with the rare word is found")
     figures["search_ms"] = max(figures[name] for name in QUERIES)
     figures["command_ms"] = (
@@ -129,40 +128,23 @@ def _searched(store: Path, size: int) -> Figures:
     return figures
 
 
-def _search_ms(index: SqliteSearchIndex, wanted: SearchRequest) -> float:
-    times: list[float] = []
-    for _ in range(_ROUNDS):
-        begin = perf_counter()
-        index.search(wanted)
-        times.append((perf_counter() - begin) * 1000)
-    return median(times)
-
-
-def _up_to_date_s(store: Path) -> float:
-    begin = perf_counter()
-    with SqliteStore(store, create=False) as db, SqliteSearchIndex(store) as index:
-        for _ in update_index(index, db):
-            pass
-    return perf_counter() - begin
-
-
-def _beside(store: Path, *command: str) -> Figures:
-    """Run a command while a session is recorded; return what it took, and how long that waited."""
-    with connected("paced", store, _PATIENCE) as connection, ThreadPoolExecutor(1) as threads:
-        talk = Talk(connection.client)
-        talk.open(1)
+def _run_while_recording(store: Path, *command: str) -> Figures:
+    """Run a command while a session is recorded; return its cost and the longest latency."""
+    with connected("paced", store, _TIMEOUT) as connection, ThreadPoolExecutor(1) as threads:
+        client = PacedClient(connection.client)
+        client.open(1)
         is_over = Event()
-        streaming = threads.submit(talk.stream, is_over.is_set, _PACE, 1.0)
+        streaming = threads.submit(client.stream, is_over.is_set, _PACE, 1.0)
         try:
-            # A large store is not written anew while somebody records, and 1 says so.
+            # A large store is not rewritten during a recording. The exit code is then 1.
             codes = (0, 1) if "--now" in command else (0,)
             ran = commands.run(store, *command, codes=codes)
         finally:
             is_over.set()
             streaming.result()
-    talk.check(store)
+    client.check(store)
     return {
         "seconds": ran.seconds,
         "mb": ran.peak_mb,
-        "waited_ms": max(talk.taken_us) / 1000,
+        "waited_ms": max(client.latencies_us) / 1000,
     }

@@ -1,4 +1,4 @@
-"""Installing pinned releases into the cache. What a registry refuses is an answer, too."""
+"""Install pinned releases into the cache. A failure is a result, too."""
 
 import json
 import os
@@ -12,18 +12,18 @@ from interop.agents import NODE, Package
 
 CACHE = Path(__file__).parents[1] / ".interop"
 
-_PATIENCE = 900
+_TIMEOUT = 900
 
 
 class NotInstalled(Exception):
-    """A package could not be installed; the message is what the installer said."""
+    """A package could not be installed; the message is the installer's error."""
 
 
-def install(package: Package, say: Callable[[str], None]) -> None:
-    """Have a package in the cache. Raises NotInstalled."""
+def install(package: Package, print_line: Callable[[str], None]) -> None:
+    """Install a package into the cache, unless it is there. Raises NotInstalled."""
     if is_installed(package):
         return
-    say(f"installing {', '.join(package.releases)}")
+    print_line(f"installing {', '.join(package.releases)}")
     folder = _folder(package)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -33,13 +33,13 @@ def install(package: Package, say: Callable[[str], None]) -> None:
 
 
 def is_installed(package: Package) -> bool:
-    """Tell whether a package is in the cache, in these releases."""
-    stamp, wanted = _stamp(package), json.dumps(package.releases)
-    return stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted
+    """Return whether the cache has a package in its pinned releases."""
+    stamp, releases = _stamp(package), json.dumps(package.releases)
+    return stamp.is_file() and stamp.read_text(encoding="utf-8") == releases
 
 
 def search_path(*packages: Package) -> str:
-    """Return a PATH with the programs of packages, Node and what the system has."""
+    """Return a PATH with the programs of packages, Node, and the system."""
     own = [folder for package in packages for folder in _programs(package)]
     return os.pathsep.join([*own, *_programs(NODE), os.defpath])
 
@@ -71,14 +71,14 @@ def _pip(package: Package) -> Iterator[list[str]]:
 
 
 def _python(oldest: tuple[int, int]) -> str:
-    """Return a Python that is new enough: ours, one on PATH, or one that pyenv has."""
+    """Return a Python that is new enough: this one, one on PATH, or one of pyenv."""
     if sys.version_info >= oldest:
         return sys.executable
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     newest_first = [f"3.{minor}" for minor in range(14, oldest[1] - 1, -1)]
     for version in newest_first:
         for candidate in (f"python{version}", *map(str, pyenv.glob(f"{version}.*/bin/python"))):
-            # A name on PATH may be a shim for a version that is not there, so each is tried.
+            # A name on PATH may be a shim for a version that is not installed.
             if shutil.which(candidate) and _runs(candidate):
                 return candidate
     raise NotInstalled(f"no Python from {oldest[0]}.{oldest[1]} on was found")
@@ -91,18 +91,18 @@ def _runs(program: str) -> bool:
 def _run(command: list[str]) -> None:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PATIENCE, check=False
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
         )
     except FileNotFoundError:
         raise NotInstalled(f"{command[0]} is not on this machine") from None
     except subprocess.TimeoutExpired:
-        raise NotInstalled(f"{command[0]} did not end within {_PATIENCE} s") from None
+        raise NotInstalled(f"{command[0]} did not end within {_TIMEOUT} s") from None
     if done.returncode != 0:
         raise NotInstalled(_reason(done.stderr) or f"{command[0]} ended with {done.returncode}")
 
 
 def _reason(stderr: str) -> str:
-    """Return the line in which an installer says what is wrong."""
+    """Return the most specific error line of an installer."""
     lines = [line for line in stderr.splitlines() if "error" in line.lower()]
-    telling = [line for line in lines if "No matching" in line or "network" in line.lower()]
-    return (telling or lines or [""])[-1][:200]
+    specific = [line for line in lines if "No matching" in line or "network" in line.lower()]
+    return (specific or lines or [""])[-1][:200]

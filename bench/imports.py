@@ -1,4 +1,4 @@
-"""How long it takes to import what another tool has: one very long session, or very many."""
+"""Measures of importing the sessions of another tool: one very long session, or very many."""
 
 import json
 import random
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def one_long(store: Path, size: int) -> Figures:
-    """Import a session of so many bytes, and once more with nothing new."""
+    """Import a session of a size, and import it again unchanged."""
     path = _path(store, 0)
     written, turns = _write(path, 0, size)
     first = commands.run(store, "import", str(path))
@@ -45,7 +45,7 @@ def one_long(store: Path, size: int) -> Figures:
 
 
 def very_many(store: Path, sessions: int, size: int) -> Figures:
-    """Import so many sessions of that size, and once more with nothing new."""
+    """Import a number of sessions of a size, and import them again unchanged."""
     written = sum(_write(_path(store, number), number, size)[0] for number in range(sessions))
     folder = str(_path(store, 0).parent)
     first = commands.run(store, "import", folder)
@@ -75,19 +75,19 @@ def _only(store: Path) -> Any:  # noqa: ANN401 - a session
 
 
 def _write(path: Path, seed: int, size: int) -> tuple[int, int]:
-    """Write a session; return how many bytes and turns it has."""
+    """Write a session; return its bytes and turns."""
     written = turns = 0
     with path.open("wb") as file:
-        for turn in _turns(path.stem, random.Random(seed)):  # noqa: S311 - the same every time
+        for turn in _turns(path.stem, random.Random(seed)):  # noqa: S311 - the same session in every run
             written += file.write(turn)
             turns += 1
             if written >= size:
                 return written, turns
-    raise WrongResult("it ended by itself")
+    raise WrongResult("the generator of turns has ended")
 
 
 def _turns(session_id: str, dice: random.Random) -> Iterator[bytes]:
-    """Yield turns as they are in such files: what tools brought stands there twice."""
+    """Yield turns as Claude Code writes them, with each tool result twice."""
     records = _Records(session_id, dice)
     number = 0
     while True:
@@ -99,12 +99,12 @@ def _turns(session_id: str, dice: random.Random) -> Iterator[bytes]:
         for call, tool in enumerate((_read, _bash, _edit, _grep)):
             records.tool(f"{number}{'bcde'[call]}", tool(records))
         records.agent(f"{number}f", {"type": "text", "text": records.text(150)}, "end_turn")
-        yield records.taken()
+        yield records.take()
 
 
 def _read(records: "_Records") -> "_Tool":
     path, source = records.path(), records.code()
-    numbered = "\n".join(f"{it}\t{line}" for it, line in enumerate(source.split("\n")))
+    numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(source.split("\n")))
     file = {"filePath": path, "content": source, "numLines": 9, "startLine": 1}
     return _Tool("Read", {"file_path": path}, numbered, {"type": "text", "file": file})
 
@@ -118,7 +118,7 @@ def _bash(records: "_Records") -> "_Tool":
 def _edit(records: "_Records") -> "_Tool":
     path, old, new = records.path(), records.code(5), records.code(6)
     given = {"file_path": path, "old_string": old, "new_string": new}
-    lines = [*(f"-{it}" for it in old.split("\n")), *(f"+{it}" for it in new.split("\n"))]
+    lines = [*(f"-{part}" for part in old.split("\n")), *(f"+{part}" for part in new.split("\n"))]
     patch = [{"oldStart": 1, "newStart": 1, "lines": lines}]
     outcome = {"filePath": path, "originalFile": records.code(), "structuredPatch": patch}
     return _Tool("Edit", given, f"The file {path} has been updated.", outcome)
@@ -132,7 +132,7 @@ def _grep(records: "_Records") -> "_Tool":
 
 @dataclass(frozen=True)
 class _Tool:
-    """A call, and what it brought."""
+    """A tool call, and its result."""
 
     name: str
     given: Json
@@ -141,7 +141,7 @@ class _Tool:
 
 
 class _Records:
-    """Records, each after the one before."""
+    """Records of a session, each linked to the one before."""
 
     def __init__(self, session_id: str, dice: random.Random) -> None:
         self._common = {
@@ -165,7 +165,7 @@ class _Records:
     def path(self) -> str:
         return f"{FOLDER}/src/{self.text(1)}.py"
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         data, self._lines = b"".join(self._lines), []
         return data
 
@@ -181,12 +181,12 @@ class _Records:
         }  # fmt: skip
         self._add("assistant", message=message, requestId=f"req_{name:>024}")
 
-    def tool(self, name: str, it: _Tool) -> None:
+    def tool(self, name: str, tool: _Tool) -> None:
         call_id = f"toolu_{name:>020}"
-        block = {"type": "tool_use", "id": call_id, "name": it.name, "input": it.given}
+        block = {"type": "tool_use", "id": call_id, "name": tool.name, "input": tool.given}
         self.agent(name, block, "tool_use")
-        result = {"tool_use_id": call_id, "type": "tool_result", "content": it.content}
-        self.user([result], toolUseResult=it.outcome)
+        result = {"tool_use_id": call_id, "type": "tool_result", "content": tool.content}
+        self.user([result], toolUseResult=tool.outcome)
 
     def _add(self, kind: str, **fields: object) -> None:
         self._number += 1

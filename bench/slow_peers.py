@@ -1,4 +1,4 @@
-"""What happens when somebody does not read: the other side waits, and memory stays as it was."""
+"""A peer that does not read: the other peer waits, and memory does not grow."""
 
 import os
 import select
@@ -9,10 +9,9 @@ from threading import Thread
 
 import lines
 from client import Client, WrongResult
-from measures import ready
-from memory import held_mb
+from measures import count_stream, ready
+from process_info import held_mb
 from setups import connected
-from stored import count_stream
 
 _MB = 1_000_000
 _PADDING = 900
@@ -22,15 +21,15 @@ _FLOOD = 50 * _MB
 Figures = dict[str, float]
 
 
-def deaf_client(store: Path, count: int, seconds: float) -> Figures:
-    """Stream to a client that reads nothing for so long, and then everything."""
+def slow_client(store: Path, count: int, seconds: float) -> Figures:
+    """Stream to a client that reads nothing for some seconds, and then everything."""
     figures: Figures = {}
     with connected("rekindle", store, seconds + 600) as connection:
         client = ready(connection.client)
         idle = held_mb(connection.pid)["resident"]
 
         def wait() -> None:
-            # The measure is that nothing happens.
+            # A sleep is right here: the measure is that nothing happens.
             time.sleep(seconds)
             figures["taken_mb"] = _recorded(store, client.session_id)
             figures["above_mb"] = held_mb(connection.pid)["resident"] - idle
@@ -43,15 +42,15 @@ def deaf_client(store: Path, count: int, seconds: float) -> Figures:
     return figures | {"sent_mb": count * len(lines.stream("chunks", client.session_id)[0]) / _MB}
 
 
-def deaf_agent(store: Path, seconds: int) -> Figures:
-    """Write prompts to an agent that reads nothing for so long; all of them must be answered."""
+def slow_agent(store: Path, seconds: int) -> Figures:
+    """Write prompts to an agent that reads nothing for some seconds. It must answer them all."""
     with connected("rekindle", store, seconds + 600) as connection:
         client = ready(connection.client)
         idle = held_mb(connection.pid)["resident"]
-        client.ask_for(client.session_id, f"rest now {seconds}")
-        asked, written, rest = _write_while_it_is_taken(client, connection.to_agent)
+        client.send_prompt(client.session_id, f"rest now {seconds}")
+        asked, written, rest = _write_until_blocked(client, connection.to_agent)
         above = held_mb(connection.pid)["resident"] - idle
-        # What is begun must be ended, while answers are read.
+        # The last prompt is written to its end while answers are read.
         Thread(target=os.write, args=(connection.to_agent, rest), daemon=True).start()
         answered = 0
         for line in client.each_line():
@@ -62,13 +61,13 @@ def deaf_agent(store: Path, seconds: int) -> Figures:
 
 
 def _recorded(store: Path, session_id: str) -> float:
-    """Return how many MB of chunks are on record."""
+    """Return the size of the recorded chunks in MB."""
     chunks = count_stream(store, session_id, "chunks")
     return chunks * len(lines.stream("chunks", session_id)[0]) / _MB
 
 
-def _write_while_it_is_taken(client: Client, fd: int) -> tuple[int, int, bytes]:
-    """Write prompts until none is taken for a while; return how many, their size, and the rest."""
+def _write_until_blocked(client: Client, fd: int) -> tuple[int, int, bytes]:
+    """Write prompts until the pipe is full; return their number and size, and the unsent rest."""
     blocks = [{"type": "text", "text": text} for text in ("stream chunks 0 0", "x" * _PADDING)]
     params = {"sessionId": client.session_id, "prompt": blocks}
     asked = written = 0
@@ -84,4 +83,4 @@ def _write_while_it_is_taken(client: Client, fd: int) -> tuple[int, int, bytes]:
                 sent = os.write(fd, rest)
                 written += sent
                 rest = rest[sent:]
-    raise WrongResult(f"{_FLOOD} bytes were taken that nobody has read")
+    raise WrongResult(f"{_FLOOD} bytes were accepted that the agent has not read")

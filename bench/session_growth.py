@@ -1,4 +1,4 @@
-"""What a session costs as it grows: to go on, to load it, to look at its end, to export it."""
+"""The cost of a growing session: append, load, show its end, export."""
 
 import json
 from collections.abc import Iterator
@@ -9,19 +9,19 @@ from time import perf_counter
 import commands
 import generate
 from client import Client, WrongResult
-from memory import held_mb
+from process_info import held_mb
 from rekindle.store.sqlite.store import SqliteStore
 from setups import connected
 
-SHORTEST = 5 * generate.ENTRIES_A_TURN
-_PATIENCE = 1800.0
+SHORTEST = 5 * generate.ENTRIES_PER_TURN
+_TIMEOUT = 1800.0
 _PER = 100_000
 
 Figures = dict[str, float]
 
 
 def grow(store: Path, lengths: list[int]) -> Iterator[tuple[int, Figures]]:
-    """Yield what each length costs, of one session that grows from one to the next."""
+    """Grow one session to each length; yield the length and its figures."""
     with SqliteStore(store) as db:
         generate.open_long(db)
     begin = 0
@@ -37,8 +37,8 @@ def grow(store: Path, lengths: list[int]) -> Iterator[tuple[int, Figures]]:
 
 
 def _lengthen(store: Path, begin: int, end: int) -> Figures:
-    """Make the session longer; return how many entries a second the last tenth took."""
-    turn = generate.ENTRIES_A_TURN
+    """Append to the session; return the entries per second of the last tenth."""
+    turn = generate.ENTRIES_PER_TURN
     tenth = (end - end // 10) // turn * turn
     with SqliteStore(store) as db:
         generate.lengthen(db, begin, tenth)
@@ -48,13 +48,13 @@ def _lengthen(store: Path, begin: int, end: int) -> Figures:
 
 
 def _load(store: Path, length: int) -> Figures:
-    """Load the session; return how long it takes, and how much memory."""
-    with connected("rekindle", store, _PATIENCE) as connection:
+    """Load the session; return the time and the memory."""
+    with connected("rekindle", store, _TIMEOUT) as connection:
         client = connection.client
         client.initialize()
         idle = held_mb(connection.pid)["resident"]
         begin = perf_counter()
-        updates, first = replayed(client, length)
+        updates, first = load_and_check(client, length)
         taken = perf_counter() - begin
         held = held_mb(connection.pid)
         return {
@@ -67,11 +67,11 @@ def _load(store: Path, length: int) -> Figures:
         }
 
 
-def replayed(client: Client, length: int) -> tuple[int, float]:
-    """Load the session; return how many updates came, and when the first did."""
+def load_and_check(client: Client, length: int) -> tuple[int, float]:
+    """Load the session and compare its text; return the number of updates and the first time."""
     params = {"sessionId": generate.LONG, "cwd": generate.FOLDER, "mcpServers": []}
     request = client.send("session/load", params)
-    updates, said, first = 0, sha256(), 0.0
+    updates, digest, first = 0, sha256(), 0.0
     for line in client.each_line():
         first = first or perf_counter()
         message = json.loads(line)
@@ -79,13 +79,13 @@ def replayed(client: Client, length: int) -> tuple[int, float]:
             break
         update = message["params"]["update"]
         if update["sessionUpdate"] == "agent_message_chunk":
-            said.update(update["content"]["text"].encode())
+            digest.update(update["content"]["text"].encode())
         updates += 1
     if "result" not in message:
         raise WrongResult(f"the session was not loaded: {message}")
     expected = sha256()
-    for text in generate.spoken(length):
+    for text in generate.agent_texts(length):
         expected.update(text.encode())
-    if said.digest() != expected.digest():
-        raise WrongResult(f"a session of {length} entries came back otherwise than it was")
+    if digest.digest() != expected.digest():
+        raise WrongResult(f"a session of {length} entries was replayed with another text")
     return updates, first

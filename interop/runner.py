@@ -1,6 +1,6 @@
-"""Running one agent in all forms, apart from the network. Writes its result as JSON.
+"""Run one agent in all forms, without network, and write the result as JSON.
 
-`python -m interop.running AGENT RESULT`, started by `interop.__main__`.
+`interop.__main__` starts it as `python -m interop.runner AGENT RESULT`.
 """
 
 import asyncio
@@ -15,34 +15,35 @@ import msgspec
 
 from interop.acpx import Acpx
 from interop.agents import AgentSpec, agent_named
-from interop.importing import Importing
-from interop.installing import CACHE, is_installed
-from interop.isolation import check_isolation
-from interop.killing import adopt_orphans, kill_descendants
+from interop.import_scenario import ImportScenario
+from interop.install import CACHE, is_installed
 from interop.model.server import serving
 from interop.outcome import FORMS, Form, Outcome, Result
-from interop.place import Place, prepared
+from interop.sandbox import adopt_orphans, check_isolation, kill_descendants
 from interop.scenario import Scenario
+from interop.workspace import Workspace, prepared_workspace
 from rekindle.client import PermissionRequest, connect
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
-# Agents are slow to start on a busy machine, and Rekindle waits for them to end.
+# Rekindle waits this long for an agent to exit.
 _GRACE = 5.0
 
 
-def run_agent(spec: AgentSpec, say: Say) -> Result:
-    """Run the scenario in all forms, one after the other."""
+def run_agent(spec: AgentSpec, print_line: Print) -> Result:
+    """Run the scenarios of an agent in all forms."""
     forms: dict[Form, dict[str, Outcome]] = {}
     says = ""
     for form in FORMS:
-        say(f"  {spec.name}, {'bare' if form == 'bare' else f'behind Rekindle, {form} client'}")
-        scenario = _run_form(spec, form, say)
+        print_line(
+            f"  {spec.name}, {'bare' if form == 'bare' else f'behind Rekindle, {form} client'}"
+        )
+        scenario = _run_form(spec, form, print_line)
         forms[form] = scenario.outcomes
         says = scenario.says or says
-    say(f"  {spec.name}, behind Rekindle, acpx")
-    acpx = _run_acpx(spec, say)
-    imports = _run_import(spec, say) if spec.tool else None
+    print_line(f"  {spec.name}, behind Rekindle, acpx")
+    acpx = _run_acpx(spec, print_line)
+    imports = _run_import(spec, print_line) if spec.tool else None
     return Result(
         agent=spec.name,
         releases=spec.package.releases,
@@ -54,21 +55,25 @@ def run_agent(spec: AgentSpec, say: Say) -> Result:
     )
 
 
-def _run_form(spec: AgentSpec, form: Form, say: Say) -> Scenario:
-    with _ready(spec, form) as (place, log):
+def _run_form(spec: AgentSpec, form: Form, print_line: Print) -> Scenario:
+    with _prepared_run(spec, form) as (workspace, log):
         start = partial(
             connect,
-            place.command,
+            workspace.command,
             behind_rekindle=form != "bare",
             protocol=2 if form == "v2" else 1,
             on_permission=PermissionRequest.allow,
             on_stderr=log,
             on_notice=log,
-            environ=place.environ,
+            environ=workspace.environ,
             grace=_GRACE,
         )
         scenario = Scenario(
-            start, place.project, say, is_behind_rekindle=form != "bare", pause=spec.pause
+            start,
+            workspace.project,
+            print_line,
+            is_behind_rekindle=form != "bare",
+            pause=spec.pause,
         )
         try:
             asyncio.run(scenario.run())
@@ -77,21 +82,21 @@ def _run_form(spec: AgentSpec, form: Form, say: Say) -> Scenario:
     return scenario
 
 
-def _run_acpx(spec: AgentSpec, say: Say) -> dict[str, Outcome]:
-    with _ready(spec, "acpx") as (place, log):
-        acpx = Acpx(spec, place, say, log)
+def _run_acpx(spec: AgentSpec, print_line: Print) -> dict[str, Outcome]:
+    with _prepared_run(spec, "acpx") as (workspace, log):
+        acpx = Acpx(spec, workspace, print_line, log)
         acpx.run()
     return acpx.outcomes
 
 
-def _run_import(spec: AgentSpec, say: Say) -> Importing:
-    say(f"  {spec.name}, imported from")
-    with _model(spec, "import") as (url, log), ExitStack() as places:
-        # The last one is where we are then.
+def _run_import(spec: AgentSpec, print_line: Print) -> ImportScenario:
+    print_line(f"  {spec.name}, imported from")
+    with _served_model(spec, "import") as (url, log), ExitStack() as workspaces:
+        # The workspace that is entered last sets the current folder.
         successor = agent_named(spec.successor)
         is_there = is_installed(successor.package)
-        other = places.enter_context(prepared(successor, url)) if is_there else None
-        place = places.enter_context(prepared(spec, url))
+        other = workspaces.enter_context(prepared_workspace(successor, url)) if is_there else None
+        workspace = workspaces.enter_context(prepared_workspace(spec, url))
         start = partial(
             connect,
             on_permission=PermissionRequest.allow,
@@ -99,24 +104,24 @@ def _run_import(spec: AgentSpec, say: Say) -> Importing:
             on_notice=log,
             grace=_GRACE,
         )
-        importing = Importing(spec.tool, place, start, say)
+        scenario = ImportScenario(spec.tool, workspace, start, print_line)
         try:
-            importing.run(other, spec.pause)
+            scenario.run(other, spec.pause)
         finally:
             kill_descendants()
-    return importing
+    return scenario
 
 
 @contextmanager
-def _ready(spec: AgentSpec, form: str) -> Generator[tuple[Place, Say], None, None]:
-    """Serve the model and prepare the place, with a log of what is said besides."""
-    with _model(spec, form) as (url, log), prepared(spec, url) as place:
-        yield place, log
+def _prepared_run(spec: AgentSpec, form: str) -> Generator[tuple[Workspace, Print], None, None]:
+    """Serve the model and prepare the workspace; yield it with a log for other output."""
+    with _served_model(spec, form) as (url, log), prepared_workspace(spec, url) as workspace:
+        yield workspace, log
 
 
 @contextmanager
-def _model(spec: AgentSpec, form: str) -> Generator[tuple[str, Say], None, None]:
-    """Serve the model, and log what is said besides."""
+def _served_model(spec: AgentSpec, form: str) -> Generator[tuple[str, Print], None, None]:
+    """Serve the model; yield its address and a log for other output."""
     logs = CACHE / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     path = logs / f"{spec.name.replace(' ', '-')}-{form}.log"
@@ -131,7 +136,7 @@ def _log(write: Callable[[str], object], line: str) -> None:
 
 
 def main() -> None:
-    """Run the agent that is named, and write down what came of it."""
+    """Run the named agent, and write its result."""
     name, result = sys.argv[1:]
     check_isolation()
     adopt_orphans()

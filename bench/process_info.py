@@ -1,4 +1,4 @@
-"""How much memory a process holds: from /proc, or from `ps` where there is none."""
+"""The memory of a process, from /proc or from `ps`."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ _MB = 1_000_000
 
 
 def held_mb(pid: int) -> dict[str, float]:
-    """Return what is `resident` now and, where the system tells, what was at its `peak`."""
+    """Return the `resident` memory in MB, and the `peak` where /proc has it."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         kib = subprocess.check_output(("ps", "-o", "rss=", "-p", str(pid)))  # noqa: S607

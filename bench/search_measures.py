@@ -1,12 +1,12 @@
-"""How long it takes to find words among very many messages, and to keep their index."""
+"""Measures of searching many messages, and of updating their index."""
 
 import random
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+import generate
 import lines
 from client import WrongResult
 from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
@@ -18,14 +18,12 @@ from rekindle.transfer.indexer import update_index
 
 _FOLDER = "/home/user/project"
 _NOW_US = 1_700_000_000_000_000
-_MESSAGES_A_SESSION = 40
-_SESSIONS_A_COMMIT = 50
-_WORDS_A_MESSAGE = 40
-_VOCABULARY = 50_000
-_SYLLABLES = "ba ke lo mi nu pra sto tri ve xan qu ers ing al or en".split()  # noqa: SIM905
+_MESSAGES_PER_SESSION = 40
+_SESSIONS_PER_COMMIT = 50
+_WORDS_PER_MESSAGE = 40
 _MB = 1_000_000
-_EVERY = 10_000
-"""Each so many messages have the rare word."""
+_RARE_INTERVAL = 10_000
+"""One message in this number has the rare word."""
 
 QUERIES = {
     "a word in every message": "the",
@@ -42,14 +40,14 @@ QUERIES = {
 Figures = dict[str, float]
 
 
-def look(_: str, store: Path, messages: int) -> Figures:
-    """Index so many messages and look for words; return how long it takes, and how much it is."""
+def measure_search(_: str, store: Path, messages: int) -> Figures:
+    """SqliteSearchIndex messages and search them; return the times and the sizes."""
     _fill(store, messages)
-    figures: Figures = {"build": _up_to_date_s(store)}
+    figures: Figures = {"build": update_index_s(store)}
     index_size = store.with_name(store.name + ".index").stat().st_size
     figures |= {"mb": index_size / _MB, "store_mb": store.stat().st_size / _MB}
-    figures["nothing_new"] = median(_up_to_date_s(store) for _ in range(7)) * 1000
-    figures["a_turn"] = median(_after_one_turn_s(store) for _ in range(7)) * 1000
+    figures["nothing_new"] = median(update_index_s(store) for _ in range(7)) * 1000
+    figures["a_turn"] = median(_update_after_turn_s(store) for _ in range(7)) * 1000
     with SqliteSearchIndex(store) as index:
         for name, typed in QUERIES.items():
             cwd = f"{_FOLDER}/7" if "folder" in name else None
@@ -57,29 +55,31 @@ def look(_: str, store: Path, messages: int) -> Figures:
             wanted = SearchRequest(
                 terms=parse(typed), page=Page(cwd=cwd, limit=20), since_us=since_us
             )
-            figures[name] = _middle_ms(lambda wanted=wanted: _found(index, wanted))
-        _found(index, SearchRequest(terms=parse('"one more answer"')))
+            figures[name] = median_ms(lambda wanted=wanted: _check_found(index, wanted))
+        _check_found(index, SearchRequest(terms=parse('"one more answer"')))
         rare = SearchRequest(terms=parse("zebrafish"), page=Page(limit=1_000_000))
-        if len(index.search(rare)) != messages // _EVERY:
+        if len(index.search(rare)) != messages // _RARE_INTERVAL:
             raise WrongResult("not every message with the rare word is found")
     return figures
 
 
-def _found(index: SqliteSearchIndex, wanted: SearchRequest) -> None:
+def _check_found(index: SqliteSearchIndex, wanted: SearchRequest) -> None:
     if not index.search(wanted):
         raise WrongResult(f"nothing is found for {wanted}")
 
 
-def _middle_ms(action: Callable[[], object]) -> float:
+def median_ms(action: Callable[[], object], rounds: int = 11) -> float:
+    """Return the median time of an action."""
     times: list[float] = []
-    for _ in range(11):
+    for _ in range(rounds):
         begin = perf_counter()
         action()
         times.append((perf_counter() - begin) * 1000)
     return median(times)
 
 
-def _up_to_date_s(store: Path) -> float:
+def update_index_s(store: Path) -> float:
+    """Update the index of a store; return the time."""
     begin = perf_counter()
     with SqliteStore(store, create=False) as db, SqliteSearchIndex(store) as index:
         for _ in update_index(index, db):
@@ -87,43 +87,40 @@ def _up_to_date_s(store: Path) -> float:
     return perf_counter() - begin
 
 
-def _after_one_turn_s(store: Path) -> float:
+def _update_after_turn_s(store: Path) -> float:
     with SqliteStore(store) as db:
         at_us = db.sessions(Page(limit=1))[0].updated_us + 1
         session_id = f"ses_{at_us % 100:08}"
         db.write(list(_turn(session_id, at_us, "one more question", "one more answer")))
-    return _up_to_date_s(store)
+    return update_index_s(store)
 
 
 def _fill(store: Path, messages: int) -> None:
-    words = _words()
+    texts = _texts()
     agent = AgentIdentity(name="bench", command=("bench",))
     with SqliteStore(store) as db:
         changes: list[Opened | EntryBatch] = []
-        for number in range(messages // _MESSAGES_A_SESSION):
-            name, at_us = f"ses_{number:08}", _NOW_US + number * _MESSAGES_A_SESSION
+        for number in range(messages // _MESSAGES_PER_SESSION):
+            name, at_us = f"ses_{number:08}", _NOW_US + number * _MESSAGES_PER_SESSION
             cwd = f"{_FOLDER}/{number % 100}"
             changes.append(Opened(session_id=name, at_us=at_us, agent=agent, cwd=cwd))
-            for turn in range(_MESSAGES_A_SESSION // 2):
-                changes += _turn(name, at_us + 2 * turn, next(words), next(words))
-            if len(changes) >= _SESSIONS_A_COMMIT * _MESSAGES_A_SESSION:
+            for turn in range(_MESSAGES_PER_SESSION // 2):
+                changes += _turn(name, at_us + 2 * turn, next(texts), next(texts))
+            if len(changes) >= _SESSIONS_PER_COMMIT * _MESSAGES_PER_SESSION:
                 db.write(changes)
                 changes = []
         db.write(changes)
 
 
-def _words() -> Iterator[str]:
-    """Yield messages whose words are as unevenly common as those of a language."""
-    dice = random.Random(1)  # noqa: S311 - the same ones every time
-    vocabulary = [
-        "".join(dice.choices(_SYLLABLES, k=dice.randint(1, 4))) for _ in range(_VOCABULARY)
-    ]
-    weights = list(accumulate(1 / (rank + 1) for rank in range(_VOCABULARY)))
+def _texts() -> Iterator[str]:
+    """Yield messages whose words have the frequencies of a natural language."""
+    dice = random.Random(1)  # noqa: S311 - the same messages in every run
+    vocabulary, weights = generate.make_vocabulary(dice)
     number = 0
     while True:
-        words = ["the", *dice.choices(vocabulary, cum_weights=weights, k=_WORDS_A_MESSAGE)]
+        words = ["the", *dice.choices(vocabulary, cum_weights=weights, k=_WORDS_PER_MESSAGE)]
         number += 1
-        yield " ".join([*words, "zebrafish"] if number % _EVERY == 0 else words)
+        yield " ".join([*words, "zebrafish"] if number % _RARE_INTERVAL == 0 else words)
 
 
 def _turn(session_id: str, at_us: int, asked: str, answered: str) -> Iterator[EntryBatch]:

@@ -1,12 +1,11 @@
-"""What differs between two tellings of a session is seen, and whether it has a known reason."""
+"""The comparison of a live session with its replay, and the known reasons for differences."""
 
 import re
 from typing import Any
 
 import pytest
 
-from interop.comparing import Difference, differences
-from interop.known import KNOWN, reason_of
+from interop.comparison import KNOWN_DIFFERENCES, Difference, differences, known_reason
 from rekindle.client import Item, Message, Plan, Role, ToolCall
 
 ASKED = Message(role=Role.USER, blocks=({"type": "text", "text": "Change it."},))
@@ -29,8 +28,8 @@ def call(call_id: str = "t1", **changed: object) -> ToolCall:
 LIVE: list[Item] = [ASKED, THOUGHT, call(), SAID]
 
 
-def test_what_is_the_same_does_not_differ() -> None:
-    # Ids, what was given to the tool, plans and lines are not what people compare.
+def test_equal_records_have_no_differences() -> None:
+    # Ids, raw input, plans and line numbers are not compared.
     later = [ASKED, THOUGHT, Plan(id=None, entries=()), call("t2", rawInput={}), SAID]
     assert differences(LIVE, later) == []
 
@@ -38,26 +37,28 @@ def test_what_is_the_same_does_not_differ() -> None:
 @pytest.mark.parametrize(
     ("later", "expected"),
     [
-        ([ASKED, THOUGHT, call()], [Difference("words of the agent", "Done.", "")]),
-        ([THOUGHT, call(), SAID], [Difference("words of the user", "Change it.", "")]),
+        ([ASKED, THOUGHT, call()], [Difference("text of the agent", "Done.", "")]),
+        ([THOUGHT, call(), SAID], [Difference("text of the user", "Change it.", "")]),
         ([ASKED, THOUGHT, SAID], [Difference("a tool call", "(called)", "")]),
         ([*LIVE, call()], [Difference("a tool call", "", "(called)")]),
     ],
 )
-def test_what_is_missing_or_new_is_told(later: list[Item], expected: list[Difference]) -> None:
+def test_missing_and_added_items_are_differences(
+    later: list[Item], expected: list[Difference]
+) -> None:
     assert differences(LIVE, later) == expected
 
 
-def test_the_order_matters() -> None:
+def test_order_is_compared() -> None:
     assert differences([ASKED, call(), SAID], [ASKED, SAID, call()]) != []
     assert differences([ASKED, THOUGHT, SAID], [THOUGHT, ASKED, SAID]) != []
 
 
-def test_what_is_told_otherwise_stands_beside_what_was_seen() -> None:
+def test_changed_text_is_shown_with_the_original() -> None:
     other = Message(role=Role.THOUGHT, blocks=({"type": "text", "text": "Two words."},))
     found = differences([ASKED, WARNED, THOUGHT, SAID], [ASKED, other, SAID])
     assert found == [
-        Difference("words of the agent", "Beware.", ""),
+        Difference("text of the agent", "Beware.", ""),
         Difference("a thought", "One word.", "Two words."),
     ]
 
@@ -72,36 +73,42 @@ TEXT = {"type": "content", "content": {"type": "text", "text": "Applied."}}
         ({"status": "failed"}, "status of a call"),
         ({"title": "Edit"}, "title of a call"),
         ({"locations": []}, "files of a call"),
-        ({"content": [*EDIT["content"], TEXT]}, "what a call shows"),
+        ({"content": [*EDIT["content"], TEXT]}, "text of a call"),
         ({"content": []}, "change by a call"),
         ({"content": [{**EDIT["content"][0], "newText": "two"}]}, "change by a call"),
         ({"content": [{**EDIT["content"][0], "path": "/p/b.txt"}]}, "change by a call"),
     ],
 )
-def test_each_side_of_a_call_is_compared(changed: dict[str, Any], of: str) -> None:
-    assert [it.of for it in differences(LIVE, [ASKED, THOUGHT, call(**changed), SAID])] == [of]
+def test_all_parts_of_a_call_are_compared(changed: dict[str, Any], of: str) -> None:
+    assert [
+        difference.of for difference in differences(LIVE, [ASKED, THOUGHT, call(**changed), SAID])
+    ] == [of]
 
 
-def test_a_difference_has_a_reason_only_where_it_is_the_known_one() -> None:
+def test_only_known_differences_have_reasons() -> None:
     thought = Difference("a thought", "\n\nOne word.", "One word.")
-    assert reason_of("codex", thought) is not None
-    assert reason_of("claude", thought) is None
-    assert reason_of("codex", Difference("a thought", "\n\nOne word.", "Two words.")) is None
-    assert reason_of("codex", Difference("words of the user", "\n\nOne.", "One.")) is None
+    assert known_reason("codex", thought) is not None
+    assert known_reason("claude", thought) is None
+    assert known_reason("codex", Difference("a thought", "\n\nOne word.", "Two words.")) is None
+    assert known_reason("codex", Difference("text of the user", "\n\nOne.", "One.")) is None
 
 
-def test_only_the_same_change_is_excused() -> None:
+def test_reason_applies_only_to_the_same_change() -> None:
     end = "\n\\ No newline at end of file\n"
     live = f"/p/a\n@@ -1 +1 @@\n-one{end}+two{end}"
     whole = f"/p/a\n@@ -1 +1 @@\n-It is one.{end}+It is two.{end}"
-    assert reason_of("opencode", Difference("change by a call", live, whole)) is not None
+    assert known_reason("opencode", Difference("change by a call", live, whole)) is not None
     other = whole.replace("two", "three")
-    assert reason_of("opencode", Difference("change by a call", live, other)) is None
+    assert known_reason("opencode", Difference("change by a call", live, other)) is None
 
 
-def test_reasons_are_of_what_is_compared() -> None:
+def test_every_reason_names_a_compared_field() -> None:
     found = differences([call()], [call(kind="", status="", title="", locations=[], content=[])])
-    compared = {it.of for it in found} | {"what a call shows", "a thought", "words of the agent"}
-    for known in (it for several in KNOWN.values() for it in several):
+    compared = {item.of for item in found} | {
+        "text of a call",
+        "a thought",
+        "text of the agent",
+    }
+    for known in (it for several in KNOWN_DIFFERENCES.values() for it in several):
         assert known.of in compared
         assert re.compile(known.form)
