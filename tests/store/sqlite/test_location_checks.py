@@ -55,5 +55,5 @@ def test_the_nearest_mount_decides_the_file_system() -> None:
 @pytest.mark.parametrize(
     ("amount", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2.5e9, "2.5 GB")]
 )
-def test_sizes_are_formatted_with_one_unit(amount: float, words: str) -> None:
-    assert size(amount) == words
+def test_sizes_are_formatted_with_one_unit(amount: float, text: str) -> None:
+    assert size(amount) == text
