@@ -94,3 +94,11 @@ def test_unsupported_commands_start_a_new_process(
     with warm_start.Popen(words, stdout=subprocess.DEVNULL, **options) as process:
         assert process.wait(PATIENCE) == 0
     assert process._order is None  # noqa: SLF001 - there is no other sign of it
+
+
+def test_a_server_that_was_ended_is_started_again() -> None:
+    server = warm_start._server()  # noqa: SLF001 - the process behind the public functions
+    server._process.kill()  # noqa: SLF001 - as above
+    server._process.wait()  # noqa: SLF001 - as above
+    done = warm_start.run([*warm_start.REKINDLE, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0

@@ -61,7 +61,7 @@ class InProcess:
             self._inbox.shutdown()
             self._agent.stop()
             os.close(self._writing)
-            self._hearing.join()
+            self._reader.join()
             self._end(ProcessExit(None, "SIGKILL", ()))
 
     async def end(self, _: float) -> None:

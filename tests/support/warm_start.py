@@ -185,10 +185,17 @@ def _server() -> "_Server":
 
 
 class _Server:
-    """The server, as the test process sees it. It ends with the test process."""
+    """The server, as the test process sees it. It ends with the test process.
+
+    A test may end it: some end every child of the test process. It is then started again.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._start()
+        atexit.register(self.close)
+
+    def _start(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -196,11 +203,13 @@ class _Server:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
-        atexit.register(self.close)
 
     def fork(self, order: dict[str, Any], fds: list[int]) -> int:
         """Start a child with these standard streams; return its process id."""
         with self._lock:
+            if self._process.poll() is not None:
+                self.close()
+                self._start()
             socket.send_fds(self._control, [json.dumps(order).encode()], fds)
             return int(self._control.recv(_MAX_ORDER))
 
