@@ -18,7 +18,7 @@ from recorded_sessions import answered, asked, opened, told
 from rekindle.errors import BadBundle
 from rekindle.store.memory import MemoryStore
 from rekindle.transfer import bundle_reader
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -61,13 +61,13 @@ def test_files_are_private_even_without_a_umask(tmp_path: Path) -> None:
             session = json.loads(answer)["result"]["sessionId"]
             # While it runs, all files of the store are there.
             for words in (["search", "x"], ["export", "-o", str(home / "out.md"), "--", session]):
-                subprocess.run([*REKINDLE, *words], env=environ, timeout=PATIENCE, check=False,
+                subprocess.run([*REKINDLE, *words], env=environ, timeout=TIMEOUT, check=False,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
             modes = {
                 str(it.relative_to(home)): stat.S_IMODE(it.stat().st_mode) for it in home.rglob("*")
             }
             process.stdin.close()
-            process.wait(PATIENCE)
+            process.wait(TIMEOUT)
     finally:
         os.umask(umask)
     kinds = {"log", "out.md", "deep/er/s.db", "deep/er/s.db-wal", "deep/er/s.db.lock"}
@@ -85,7 +85,7 @@ def test_agent_is_started_without_a_shell(tmp_path: Path) -> None:
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     assert json.loads((tmp_path / "words").read_text()) == METACHARACTERS

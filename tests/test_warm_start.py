@@ -10,7 +10,7 @@ import pytest
 
 import warm_start
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 from test_selection import is_everything
 from warm_start import REKINDLE
 
@@ -31,7 +31,7 @@ def outcome(
     """Run a command; return its exit code and its output."""
     pipe = subprocess.PIPE
     with popen([*REKINDLE, *words], stdin=pipe, stdout=pipe, stderr=pipe, **options) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
     return process.returncode, out, err
 
 
@@ -39,7 +39,7 @@ def test_command_is_forked_from_the_server() -> None:
     with warm_start.Popen([*REKINDLE, "example-agent"], stdin=subprocess.PIPE) as process:
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
         assert f"PPid:\t{os.getpid()}\n" not in status
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
 
 
@@ -64,7 +64,7 @@ def test_process_can_be_signalled(popen: type["subprocess.Popen[bytes]"]) -> Non
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.01)
         process.send_signal(signal.SIGKILL)
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        assert process.wait(TIMEOUT) == -signal.SIGKILL
         assert process.poll() == -signal.SIGKILL
 
 
@@ -76,7 +76,7 @@ def test_failed_write_of_buffered_output_is_an_error(
         process = popen(
             [*REKINDLE, "--version"], stdout=full, stderr=subprocess.DEVNULL, env=environ
         )
-        assert process.wait(PATIENCE) != 0
+        assert process.wait(TIMEOUT) != 0
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_unsupported_commands_start_a_new_process(
     words: list[str], options: dict[str, object]
 ) -> None:
     with warm_start.Popen(words, stdout=subprocess.DEVNULL, **options) as process:
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
     assert process._order is None  # noqa: SLF001 - there is no other sign of it
 
 

@@ -18,7 +18,7 @@ from rekindle.cli.main import COMMANDS, INTERNAL_ERROR, load_command, main
 from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 from store_states import kept_by_another
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def run(
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         preexec_fn=before,
     )
@@ -100,7 +100,7 @@ def test_help_is_short_and_has_an_example(command: str) -> None:
         env=os.environ | {"COLUMNS": "100"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -233,7 +233,7 @@ def test_unreadable_store_causes_no_traceback(environ: dict[str, str], command: 
 def test_arguments_are_escaped_in_errors() -> None:
     for words in (["list", "--x\x1b[31m"], ["x\x1b[31m"], ["list", "--store", "/x\x1b[31m"]):
         done = warm_start.run(
-            [*REKINDLE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+            [*REKINDLE, *words], capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
         assert done.returncode
         assert "\x1b" not in done.stderr
@@ -325,7 +325,7 @@ def test_interrupt_with_a_blocked_stdout_is_silent(environ: dict[str, str]) -> N
         assert process.stderr
         assert process.stdout.read(1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(TIMEOUT) == 130
         assert process.stderr.read() == b""
 
 
@@ -343,7 +343,7 @@ def test_internal_error_is_reported_in_one_line(environ: dict[str, str]) -> None
             env=environ | variables,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
         assert done.returncode == code

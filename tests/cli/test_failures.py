@@ -16,7 +16,7 @@ from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Deleted, Titled, TitleSource
 from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 Done = subprocess.CompletedProcess[str]
 
@@ -42,7 +42,7 @@ def cli(
         [*program, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | {"REKINDLE_STORE": str(path)} | environ,
         stdin=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.store.sqlite.files import pending_files
 from rekindle.store.sqlite.pending import MAGIC, PendingFile
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 LINE = b'{"said":"the word is xyzzy"}'
@@ -43,7 +43,7 @@ def rekindle(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "HOME": str(path.parent.parent)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr

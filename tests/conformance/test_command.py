@@ -14,7 +14,7 @@ import pytest
 
 import warm_start
 from conformance_runs import example, imitation
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, is_running
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, is_running
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 ONLY_V2 = (*EXAMPLE_AGENT, "--protocol", "2", "--only-v2")
@@ -31,7 +31,7 @@ def run(
         env=os.environ | {"TMPDIR": str(folder / "tmp")},
         capture_output=True,
         text=True,
-        timeout=PATIENCE * 3,
+        timeout=TIMEOUT * 3,
         check=False,
     )
 
@@ -149,7 +149,7 @@ def test_signal_ends_the_agent_and_its_children(number: int, tmp_path: Path) -> 
         with pids.open(encoding="utf-8") as message:
             agent, child = map(int, message.readline().split())
         process.send_signal(number)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=TIMEOUT)
         assert (process.returncode, said) == (130, b"")
         assert not is_running(agent)
         assert not is_running(child)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, text
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, TIMEOUT, Client, text
 
 Start = Callable[..., Client]
 
@@ -82,7 +82,7 @@ def test_closed_output_ends_the_agent_quietly() -> None:
     with subprocess.Popen(EXAMPLE_AGENT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdout
         process.stdout.close()
-        _, stderr = process.communicate(b'{"id":1,"method":"initialize"}\n' * 2, PATIENCE)
+        _, stderr = process.communicate(b'{"id":1,"method":"initialize"}\n' * 2, TIMEOUT)
     assert (process.returncode, stderr) == (0, b"")
 
 
@@ -93,7 +93,7 @@ def run(*flags: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
 
 

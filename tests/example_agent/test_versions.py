@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, Client, Json, kinds, said, statuses
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, TIMEOUT, Client, Json, kinds, said, statuses
 from stdio_client_v2 import HELLO, START, ClientV2
 
 StartV2 = Callable[..., ClientV2]
@@ -123,7 +123,7 @@ def test_only_v2_needs_version_2() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert (shown.returncode, shown.stdout) == (2, "")
     assert shown.stderr == "rekindle example-agent: --only-v2 needs --protocol 2\n"

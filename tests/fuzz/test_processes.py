@@ -18,7 +18,7 @@ from rekindle.jsonvalue import encode
 from rekindle.model import Page, Side
 from rekindle.store.sqlite.store import SqliteStore
 from safe_documents import INVISIBLE
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 AGENT = Path(__file__).parents[1] / "agents" / "agent_random_messages.py"
 NEW = {"id": "new", "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
@@ -35,7 +35,7 @@ def hostile_input(seed: int) -> bytes:
 
 def converse(process: "subprocess.Popen[bytes]", seed: int, protocol: int) -> str:
     """Initialize, open a session, and send hostile lines; return the stderr of the process."""
-    watchdog = Timer(3 * PATIENCE, process.kill)
+    watchdog = Timer(3 * TIMEOUT, process.kill)
     watchdog.start()
     try:
         assert process.stdin
@@ -88,7 +88,7 @@ def test_quoted_input_has_no_control_codes(tmp_path: Path) -> None:
          sys.executable, "-c", says],
         input=b'{"jsonrpc":"2.0","id":1,"method":"session/\\u001b]0;client\\u0007","params":{}}\n',
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )  # fmt: skip
     assert b"x1b]0;agent" in done.stderr
@@ -104,7 +104,7 @@ def test_long_line_is_held_in_memory_at_most_twice(tmp_path: Path) -> None:
     size = 50_000_000
     says = f"import sys; sys.stdout.write('x' * {size} + chr(10)); sys.stdout.flush()"
     # The client has left already, so the agent needs a long grace time.
-    options = ["--store", str(tmp_path / "s.db"), "--grace", str(PATIENCE)]
+    options = ["--store", str(tmp_path / "s.db"), "--grace", str(TIMEOUT)]
     with warm_start.Popen(
         [*REKINDLE, "run", *options, "--", sys.executable, "-c", says],
         stdin=subprocess.PIPE,
@@ -112,5 +112,5 @@ def test_long_line_is_held_in_memory_at_most_twice(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
         preexec_fn=_with_little_memory,
     ) as process:
-        out, _ = process.communicate(timeout=PATIENCE)
+        out, _ = process.communicate(timeout=TIMEOUT)
     assert len(out) == size + 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import warm_start
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, is_running
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, is_running
 
 AGENTS = Path(__file__).parents[1] / "agents"
 
@@ -46,7 +46,7 @@ def test_agent_stderr_is_sanitized_for_a_terminal(tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=theirs,
         check=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     os.close(theirs)
     shown = os.read(ours, 1000).decode()
@@ -61,7 +61,7 @@ def test_reports_are_sanitized_for_a_terminal(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     assert done.stderr.startswith(b"rekindle: not recording: ")
     assert b"\\x1b[31m" in done.stderr
@@ -98,7 +98,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     done = warm_start.run(
         [*REKINDLE, "run", *arguments],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         text=True,
     )
@@ -194,7 +194,7 @@ def test_a_client_that_stops_reading_does_not_keep_the_agent_alive(tmp_path: Pat
     assert process.stdin
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(PATIENCE) != 0
+    assert process.wait(TIMEOUT) != 0
     process.stdin.close()
 
 
@@ -252,7 +252,7 @@ def test_an_internal_error_is_reported_and_lines_are_forwarded(tmp_path: Path) -
         [sys.executable, "-c", FAULTY, tmp_path / "s.db"],
         input=said,
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, said)

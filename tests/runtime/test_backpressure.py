@@ -16,7 +16,7 @@ from rekindle.model import EntryBatch, Kind, Opened, Side
 from rekindle.runtime.transports import stdio
 from rekindle.runtime.transports.stdio import PipeWriter
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import CWD, EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
+from stdio_client import CWD, EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="only Linux tells how much memory another has"
@@ -75,7 +75,7 @@ def peak_memory(pid: int) -> int:
 
 def stable_value(figure: Iterator[int]) -> int:
     """Return a figure once it stops growing, because the writer waits."""
-    patience = time.monotonic() + PATIENCE
+    patience = time.monotonic() + TIMEOUT
     last, since = -1, time.monotonic()
     for now in figure:
         if now != last:
@@ -305,7 +305,7 @@ def test_finish_waits_for_the_write_of_another_thread() -> None:
         assert finishing.is_alive()
         while len(got) < len(line):
             got += os.read(reading, 65536)
-        finishing.join(PATIENCE)
+        finishing.join(TIMEOUT)
         assert not finishing.is_alive()
         assert got == line
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import warm_start
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 PLAYER = Path(__file__).parents[1] / "agents" / "agent_plays_file.py"
 
@@ -47,7 +47,7 @@ def test_bytes_are_forwarded_unchanged(name: str, tmp_path: Path) -> None:
         [*REKINDLE, "run", "--store", tmp_path / "s.db", "--", sys.executable, PLAYER, say, heard],
         input=data,
         capture_output=True,
-        timeout=PATIENCE * 3,
+        timeout=TIMEOUT * 3,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")

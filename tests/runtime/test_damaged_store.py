@@ -23,7 +23,7 @@ from rekindle.store.sqlite.pending import PendingFile
 from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.store.sqlite.wal import PAGE
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import (
     ALL,
     HARMS,
@@ -80,7 +80,7 @@ def doctor(path: Path) -> list[dict[str, str]]:
     done = warm_start.run(
         [*REKINDLE, "doctor", "--store", path, "--json"],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     found = json.loads(done.stdout)["findings"]
@@ -117,7 +117,7 @@ def test_damage_at_the_start_of_the_file_is_recovered(start: Start, damaged: Pat
             [*REKINDLE, *command, "--store", damaged],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=True,
         )
         assert expected in done.stderr
@@ -225,7 +225,7 @@ def check_all_commands_report(path: Path, words: str) -> None:
             [*REKINDLE, *command, "--store", path],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
         assert done.returncode == 1
@@ -250,7 +250,7 @@ def test_a_long_recovery_does_not_delay_the_conversation(
     may_go_on = Event()
 
     def recover_slowly() -> str | None:
-        assert may_go_on.wait(PATIENCE)
+        assert may_go_on.wait(TIMEOUT)
         return recover_store(path_address(damaged))
 
     recorder = Recorder(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import warm_start
 from claude_files import CWD, SESSION, ClaudeFile, everything
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said
 
 Start = Callable[..., Client]
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
@@ -20,7 +20,7 @@ def run_import(home: Path, store: Path, *words: str | Path) -> subprocess.Comple
         [*REKINDLE, "import", "--store", store, *words],
         env={**os.environ, "HOME": str(home), "CLAUDE_CONFIG_DIR": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
 
@@ -92,12 +92,12 @@ def test_an_imported_session_keeps_its_origin_in_a_bundle(store_path: Path, tmp_
         "-o",
         bundle,
     ]
-    subprocess.run(export, check=True, timeout=PATIENCE)
+    subprocess.run(export, check=True, timeout=TIMEOUT)
     run_import(tmp_path, there, bundle)
     done = run_import(tmp_path, there, "claude")
     assert done.stdout == b""
     assert b"1 session: 1 unchanged" in done.stderr
     show = [*REKINDLE, "list", "--store", there, "--json"]
-    (session,) = json.loads(subprocess.check_output(show, timeout=PATIENCE))
+    (session,) = json.loads(subprocess.check_output(show, timeout=TIMEOUT))
     assert session["origin"]["tool"] == "claude"
     assert len(session["origin"]["sha256"]) == 64

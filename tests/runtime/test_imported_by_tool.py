@@ -12,7 +12,7 @@ import pytest
 import warm_start
 from rekindle.model import Kind
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, said
 from stdio_client_v2 import HELLO, START, ClientV2
 from tool_files import ANSWER, CWD, PROMPT, TOOLS, Gemini, ToolSessionFile
 
@@ -74,7 +74,7 @@ def agent_requests(made: ToolSessionFile) -> list[tuple[str, str | None]]:
 def rekindle(store: Path, command: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     return warm_start.run(
         [*REKINDLE, command, "--store", store, *words],
-        capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, text=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import warm_start
 from codex_files import CWD, SESSION, CodexFile, thread
 from codex_sessions import legacy, paginated
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said
 
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
 
@@ -18,7 +18,7 @@ def run_import(home: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
         [*REKINDLE, "import", "codex", "--store", store],
         env={**os.environ, "HOME": str(home), "CODEX_HOME": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
 

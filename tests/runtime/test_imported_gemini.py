@@ -6,7 +6,7 @@ from pathlib import Path
 
 import warm_start
 from gemini_files import CWD, SESSION, GeminiFile, everything
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said
 
 Start = Callable[..., Client]
 INITIALIZE = {"protocolVersion": 1, "clientCapabilities": {}}
@@ -18,7 +18,7 @@ def run_import(home: Path, store: Path) -> str:
         [*REKINDLE, "import", "--store", store, "gemini"],
         env={**os.environ, "HOME": str(home), "GEMINI_CLI_HOME": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     return done.stderr.decode()

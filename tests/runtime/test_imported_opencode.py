@@ -7,7 +7,7 @@ from pathlib import Path
 
 import warm_start
 from opencode_files import CWD, SESSION, OpenCode, everything, open_database, said
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client, kind, said as heard
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client, kind, said as heard
 
 Start = Callable[..., Client]
 OPEN = {"sessionId": SESSION, "cwd": CWD, "mcpServers": []}
@@ -18,7 +18,7 @@ def run_import(data: Path, store: Path) -> subprocess.CompletedProcess[bytes]:
         [*REKINDLE, "import", "opencode", "--store", store],
         env={**os.environ, "XDG_DATA_HOME": str(data), "OPENCODE_DB": ""},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
 

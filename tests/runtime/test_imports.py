@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 
 OURS_BEFORE_THE_AGENT_STARTS = {
     "rekindle",
@@ -148,7 +148,7 @@ def test_run_imports_exactly_these_modules(tmp_path: Path) -> None:
         [sys.executable, "-c", PROBE, tmp_path / "s.db"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     before, after = (set(names) for names in json.loads(done.stderr))

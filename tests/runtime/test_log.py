@@ -6,7 +6,7 @@ from threading import Thread
 import pytest
 
 from rekindle.runtime.log import Log
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 
 
 def test_a_report_after_an_idle_moment_is_written(
@@ -14,7 +14,7 @@ def test_a_report_after_an_idle_moment_is_written(
 ) -> None:
     with Log() as log:
         log.report("one")
-        told, deadline = "", time.monotonic() + PATIENCE
+        told, deadline = "", time.monotonic() + TIMEOUT
         while not told and time.monotonic() < deadline:
             told = capfd.readouterr().err
         assert told == "rekindle: one\n"

@@ -23,7 +23,7 @@ from rekindle.store.sqlite.files import lock_path, pending_files
 from rekindle.store.sqlite.pending import PendingFile, pending_infos
 from rekindle.store.sqlite.quarantine import reports
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import fill, overwrite
 
 Start = Callable[..., Client]
@@ -310,7 +310,7 @@ def damaged(store_path: Path) -> Path:
 def recovery_blocked(path: Path) -> Iterator[None]:
     """Hold the lock of a store, so that no process can recover it."""
     lock = FileLock(lock_path(path))
-    assert lock.acquire(PATIENCE)
+    assert lock.acquire(TIMEOUT)
     try:
         yield
     finally:
@@ -319,7 +319,7 @@ def recovery_blocked(path: Path) -> Iterator[None]:
 
 def kill(client: Client) -> None:
     client.process.send_signal(signal.SIGKILL)
-    client.process.wait(PATIENCE)
+    client.process.wait(TIMEOUT)
 
 
 def entries(path: Path, session_id: str) -> list[Entry]:
@@ -436,9 +436,7 @@ def test_a_changing_command_applies_pending_changes(start: Start, damaged: Path)
 
     def rekindle(*words: str | Path) -> subprocess.CompletedProcess[str]:
         command = [*REKINDLE, *words, "--store", str(damaged)]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
     assert "records it" not in rekindle("doctor").stdout
     fixed = rekindle("doctor", "--fix")

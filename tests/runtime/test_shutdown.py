@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stdio_client import PATIENCE, REKINDLE, is_running
+from stdio_client import REKINDLE, TIMEOUT, is_running
 
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
 STUBBORN = """
@@ -60,7 +60,7 @@ def start(tmp_path: Path) -> Iterator[Starter]:
 
 
 def wait_until(look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not look():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -94,7 +94,7 @@ def test_an_answer_for_a_dead_agent_starts_on_a_new_line(start: Starter) -> None
     half, answer = process.stdout.read().splitlines()
     assert half == b'{"jsonrpc":"2.0","method":"session/upd'
     assert json.loads(answer)["error"]["data"]["exitCode"] == 4
-    assert process.wait(PATIENCE) == 4
+    assert process.wait(TIMEOUT) == 4
 
 
 @pytest.mark.one_of(3)
@@ -115,7 +115,7 @@ def test_an_early_signal_leaves_no_agent_behind(
         # An agent may ignore the signal, so the client leaves.
         assert process.stdin
         process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert not is_running(pid)
 
 
@@ -128,7 +128,7 @@ def test_a_client_that_leaves_while_the_agent_does_not_read_ends_both(
     line = b'{"jsonrpc":"2.0","method":"x","params":"' + b"x" * 1000 + b'"}\n'
     os.set_blocking(process.stdin.fileno(), False)
     sent = 0
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while sent < 150_000 and time.monotonic() < deadline:
         try:
             sent += os.write(process.stdin.fileno(), line)
@@ -136,7 +136,7 @@ def test_a_client_that_leaves_while_the_agent_does_not_read_ends_both(
             if note.exists() and sent > 100_000:
                 break
     process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert not is_running(int(note.read_text()))
 
 
@@ -161,7 +161,7 @@ def test_a_client_that_closed_its_input_still_receives_output(
         time.sleep(1.5)  # longer than the wait for processes that an agent left
     lines = process.stdout.read().splitlines()
     assert [int(line) for line in lines] == list(range(kilobytes))
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(TIMEOUT) == 0
 
 
 def test_a_signal_ends_the_wait_for_a_client_that_does_not_read(
@@ -178,7 +178,7 @@ def test_a_signal_ends_the_wait_for_a_client_that_does_not_read(
         assert process.poll() is None
         time.sleep(0.001)
     process.terminate()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
 
 
 def test_an_unread_stderr_does_not_stop_the_conversation(start: Starter) -> None:
@@ -193,7 +193,7 @@ def test_an_unread_stderr_does_not_stop_the_conversation(start: Starter) -> None
     assert json.loads(process.stdout.readline())["id"] == 1
     assert process.stdin
     process.stdin.close()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
 
 
 def test_an_agent_that_closes_its_output_is_ended(start: Starter) -> None:
@@ -202,13 +202,13 @@ def test_an_agent_that_closes_its_output_is_ended(start: Starter) -> None:
     assert process.stdout
     answer = json.loads(process.stdout.readline())
     assert answer["error"]["message"].startswith("the agent was killed by SIGTERM")
-    assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert process.wait(TIMEOUT) == 128 + signal.SIGTERM
 
 
 def test_the_log_holds_no_content(start: Starter, tmp_path: Path) -> None:
     log = tmp_path / "log"
     process = start("print('the password is hunter2')", options=("--strict", "--log", str(log)))
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert process.stderr
     assert b"hunter2" in process.stderr.read()
     assert "no ACP message" in log.read_text()
@@ -224,7 +224,7 @@ def test_the_agent_ends_if_rekindle_is_killed(
     process = start(STUBBORN if is_stubborn else obedient, note)
     wait_until(note.exists)
     process.kill()
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     wait_until(lambda: not is_running(int(note.read_text())))
 
 
@@ -253,13 +253,13 @@ def test_the_orphan_guard_ends_with_its_agent(start: Starter, tmp_path: Path) ->
     guard = next(pid for pid in children_of(process.pid) if "rekindle-guard" in command_of(pid))
     assert process.stdin
     process.stdin.close()
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(TIMEOUT) == 0
     assert not is_running(guard)
 
 
 def test_a_late_first_message_is_answered_with_the_reason(start: Starter, tmp_path: Path) -> None:
     process = start("import sys; sys.exit('no key')", options=("--log", str(tmp_path / "log")))
-    log, deadline = tmp_path / "log", time.monotonic() + PATIENCE
+    log, deadline = tmp_path / "log", time.monotonic() + TIMEOUT
     while "the agent ended" not in (log.read_text() if log.exists() else ""):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -270,4 +270,4 @@ def test_a_late_first_message_is_answered_with_the_reason(start: Starter, tmp_pa
     error = json.loads(process.stdout.readline())["error"]
     assert error["message"] == "the agent exited with 1 before it was ready"
     assert error["data"]["stderr"] == ["no key"]
-    assert process.wait(PATIENCE) == 1
+    assert process.wait(TIMEOUT) == 1

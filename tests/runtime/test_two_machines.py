@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import warm_start
-from stdio_client import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client, kind, said
+from stdio_client import EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client, kind, said
 
 Start = Callable[..., Client]
 
@@ -22,7 +22,7 @@ def connect(start: Start, store: Path) -> Client:
 
 def rekindle(*arguments: str | Path) -> str:
     done = warm_start.run(
-        [*REKINDLE, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True
+        [*REKINDLE, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=True
     )
     return done.stdout
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Timer
 
 import warm_start
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 STYLE = re.compile(r"\x1b\[[0-9]+m")
 """The only escape sequences that commands write, except for progress bars."""
@@ -29,7 +29,7 @@ def run(
         input=typed,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         cwd=cwd,
         env=_ENVIRONMENT | environment,
@@ -53,7 +53,7 @@ class Terminal:
         )
         os.close(other_end)
         # A reader of a command that hangs then gets the end of its output.
-        self._watchdog = Timer(PATIENCE, self.process.kill)
+        self._watchdog = Timer(TIMEOUT, self.process.kill)
         self._watchdog.start()
 
     def read_until(self, is_enough: Callable[[str], bool]) -> str:

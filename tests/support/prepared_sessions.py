@@ -8,7 +8,7 @@ from pathlib import Path
 import warm_start
 from rekindle.model import AgentIdentity, Opened
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 
 STOPPING = (
     sys.executable,
@@ -46,7 +46,7 @@ def cli(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         cwd=cwd,
         env=os.environ | environ,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 import warm_start
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 _CLEARED = "\r\x1b[2K"
 _UP_AND_CLEARED = "\x1b[1A\x1b[2K"
@@ -76,7 +76,7 @@ class Terminal:
 
     def wait_for(self, text: str, start: int = 0) -> str:
         """Wait until a text is shown after the first `start` characters; return the output."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while text not in self.shown[max(0, start) :]:
             assert time.monotonic() < deadline, f"{text!r} is not in {self.shown!r}"
             assert self._read(deadline), f"ended without {text!r}: {self.shown!r}"
@@ -92,10 +92,10 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the program's exit; return its exit code."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while self._read(deadline):
             assert time.monotonic() < deadline, f"does not end: {self.shown!r}"
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT)
 
     def _read(self, deadline: float) -> bool:
         """Read available output; return whether there may be more."""

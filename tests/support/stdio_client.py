@@ -15,7 +15,7 @@ from rekindle.model import Side
 from schema import ConnectionValidator, why_missing
 from warm_start import REKINDLE
 
-PATIENCE = 45.0
+TIMEOUT = 45.0
 EXAMPLE_AGENT = (*REKINDLE, "example-agent")
 CWD = "/home/user/project"
 NEW = {"cwd": CWD, "mcpServers": []}
@@ -68,7 +68,7 @@ class Client:
 
     def next_line(self) -> bytes:
         """Return the next raw line, or nothing at the end of the output."""
-        return self._lines.get(timeout=PATIENCE)
+        return self._lines.get(timeout=TIMEOUT)
 
     def receive(self) -> Json:
         """Return the next message."""
@@ -154,18 +154,18 @@ class Client:
         assert self.process.stderr
         if hang_up:
             self.process.stdin.close()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         self._join()
         return self.process.returncode, self.process.stderr.read().decode()
 
     def _join(self) -> None:
         if self._reader.ident:
-            self._reader.join(PATIENCE)
+            self._reader.join(TIMEOUT)
 
     def close(self) -> None:
         """Kill the process, and close its pipes."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT)
         self._join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert pipe

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 TMUX = shutil.which("tmux")
 # The screen stays after the command has exited.
@@ -77,7 +77,7 @@ class Tmux:
 
     def wait_until(self, is_expected: Callable[[str], bool]) -> str:
         """Wait for an expected screen; return it."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not is_expected(screen := self.screen):
             assert time.monotonic() < deadline, screen
             time.sleep(_POLL_INTERVAL)
@@ -106,7 +106,7 @@ class Tmux:
             [TMUX, "-u", "-S", self._socket, "-f", self._settings, *arguments],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=True,
             env=environ | {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
         )

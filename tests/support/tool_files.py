@@ -9,7 +9,7 @@ import codex_files
 import gemini_files
 import opencode_files
 import warm_start
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 CWD = "/home/user/project"
 PROMPT, ANSWER = "My name is Ada.", "Hello, Ada."
@@ -47,7 +47,7 @@ class ToolSessionFile(ABC):
             [*REKINDLE, "import", "--store", store, *(words or (self.tool,))],
             env={**os.environ, **nowhere, "HOME": str(self.home)},
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=True,
         )
         return done.stderr.decode()

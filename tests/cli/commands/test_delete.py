@@ -21,7 +21,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 SECRET = b"hunter2-hunter2"
@@ -45,7 +45,7 @@ def cli(command: str, path: Path, *arguments: str | Path) -> tuple[int, str, str
         [*REKINDLE, command, "--store", path, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr

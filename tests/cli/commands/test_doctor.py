@@ -17,7 +17,7 @@ from pty_terminal import Terminal
 from rekindle.model import EntryBatch, Kind, LeaseHolder, Opened, Side
 from rekindle.store.sqlite.schema import MIGRATIONS
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import EXAMPLE_AGENT, NEW, PATIENCE, REKINDLE, Client
+from stdio_client import EXAMPLE_AGENT, NEW, REKINDLE, TIMEOUT, Client
 from store_damage import overwrite
 from store_states import kept_by_another
 
@@ -67,7 +67,7 @@ def rekindle(
         env={"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"} | variables,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -473,7 +473,7 @@ def test_editor_configurations_are_checked(home: Path, tmp_path: Path) -> None:
     warm_start.run(
         [*REKINDLE, "setup", "zed", "--write", "--file", home / ".config/zed/new.json", "--", "x"],
         check=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         capture_output=True,
     )
     shutil.move(home / ".config/zed/new.json", home / ".config/zed/settings.json")

@@ -18,7 +18,7 @@ from rekindle.cli.main import main
 from rekindle.cli.progress import ProgressBar
 from rekindle.model import Deleted, EntryBatch, Kind, LeaseHolder, Page, Side
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Path:
 
 def cli(*arguments: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     done = warm_start.run(
-        [*REKINDLE, *arguments], input=given, capture_output=True, timeout=PATIENCE, check=False
+        [*REKINDLE, *arguments], input=given, capture_output=True, timeout=TIMEOUT, check=False
     )
     assert b"Traceback" not in done.stderr
     return done
@@ -174,7 +174,7 @@ def test_closed_pipe_is_not_an_error(store: Path, form: str) -> None:
         [*REKINDLE, "export", "--store", store, SESSION, "--format", form],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(writing)
@@ -185,7 +185,7 @@ def test_closed_stdout_is_reported(store: Path) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@" >&-', "sh", *REKINDLE, "export", "--store", str(store), "s2"],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 2
@@ -198,7 +198,7 @@ def test_bundle_is_not_written_to_a_terminal(store: Path) -> None:
         [*REKINDLE, "export", "--store", store, "s2", "--format", "bundle"],
         stdout=follower,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(follower)
@@ -315,7 +315,7 @@ def test_interrupted_import_is_silent_and_leaves_nothing(tmp_path: Path) -> None
     process.stdin.write(b'{"rekindle":"bundle","version":1}\n' + b"x" * 200_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    shown, error_output = process.communicate(timeout=PATIENCE)
+    shown, error_output = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, shown, error_output) == (130, b"", b"")
     assert not there.exists()
 

@@ -26,7 +26,7 @@ from rekindle.cli.tool_import import pause_after
 from rekindle.model import LeaseHolder, Opened, Page
 from rekindle.store.memory import MemoryStore
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
 OTHER = SESSION.replace("1", "2")
@@ -50,7 +50,7 @@ def environ(home: Path) -> dict[str, str]:
 def cli(home: Path, *arguments: str | Path) -> tuple[int, str, str]:
     done = warm_start.run(
         [*REKINDLE, "import", *arguments],
-        env=environ(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        env=environ(home), cwd=home, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -256,20 +256,20 @@ class Watcher:
 
     def until(self, begin: str) -> str:
         """Return the next line with this beginning."""
-        while not (line := self._lines.get(timeout=PATIENCE)).startswith(begin):
+        while not (line := self._lines.get(timeout=TIMEOUT)).startswith(begin):
             assert line, f"it ended before it said {begin!r}"
         return line
 
     def end(self) -> tuple[int, str]:
         """Interrupt the process; return its exit code, and its last output."""
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(PATIENCE)
-        return code, self._lines.get(timeout=PATIENCE)
+        code = self.process.wait(TIMEOUT)
+        return code, self._lines.get(timeout=TIMEOUT)
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        self.process.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
         assert self.process.stdout
         self.process.stdout.close()
 

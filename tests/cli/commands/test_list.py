@@ -25,7 +25,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 HOUR = 3_600_000_000
 NOW = time.time_ns() // 1000
@@ -193,7 +193,7 @@ def test_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
         assert process.stderr
         assert process.stdout.readline().startswith(b"s999\t")
         process.stdout.close()
-        assert process.wait(PATIENCE) == 128 + 13
+        assert process.wait(TIMEOUT) == 128 + 13
         assert process.stderr.read() == b""
 
 
@@ -205,7 +205,7 @@ def test_closed_pipe_during_help_is_not_an_error(arguments: list[str]) -> None:
         [*REKINDLE, *arguments],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(writing)
@@ -220,7 +220,7 @@ def test_full_disk_at_stdout_is_reported_in_one_line(path: Path) -> None:
             [*REKINDLE, "list", "--store", path],
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
     assert done.returncode == 1
@@ -239,7 +239,7 @@ def test_removed_current_folder_is_reported(path: Path, tmp_path: Path) -> None:
         [REKINDLE[0], "-c", code, "list", "--store", path, "--here"],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 1
@@ -257,5 +257,5 @@ def test_terminal_settings_are_restored(path: Path) -> None:
 def test_closed_stdout_is_not_an_error(path: Path, command: str) -> None:
     name, *options = command.split()
     shell = ["sh", "-c", '"$@" >&-', "sh", *REKINDLE, name, "--store", str(path), *options]
-    done = subprocess.run(shell, capture_output=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(shell, capture_output=True, timeout=TIMEOUT, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -19,7 +19,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 HOUR = 3_600_000_000
 NOW = 1_700_000_000_000_000
@@ -30,7 +30,7 @@ def cli(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
         [*REKINDLE, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | environment,
     )
@@ -260,7 +260,7 @@ def test_closed_pipe_is_not_an_error(store: Path) -> None:
         [*REKINDLE, "show", "--store", store, "ses_one"],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     os.close(writing)

@@ -13,7 +13,7 @@ from prepared_sessions import HARMFUL, STOPPING, alter, cli, record
 from pty_terminal import Terminal
 from rekindle.model import Deleted, LeaseHolder
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE, is_running
+from stdio_client import REKINDLE, TIMEOUT, is_running
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], text: str) -> None:
 def test_ctrl_c_cancels_the_turn(store: Path, session: str) -> None:
     with _start_slow_turn(store, session) as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(TIMEOUT) == 130
     shown = cli("show", "--store", store, session).stdout
     assert shown.endswith("I am waiting until you cancel.\n(cancelled)\n")
 
@@ -218,7 +218,7 @@ def test_closed_pipe_is_not_an_error(store: Path, session: str) -> None:
     with _start_slow_turn(store, session, "count to 1000000", "1 2") as process:
         assert process.stdout
         process.stdout.close()
-        assert process.wait(PATIENCE) == 141
+        assert process.wait(TIMEOUT) == 141
 
 
 def _start_slow_turn(

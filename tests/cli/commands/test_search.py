@@ -23,7 +23,7 @@ from rekindle.model import (
     TitleSource,
 )
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import CWD, EXAMPLE_AGENT, PATIENCE, REKINDLE, Client
+from stdio_client import CWD, EXAMPLE_AGENT, REKINDLE, TIMEOUT, Client
 from store_damage import overwrite
 
 NOW = 1_700_000_000_000_000
@@ -36,7 +36,7 @@ def cli(*arguments: str | Path, **environment: str) -> tuple[int, str, str]:
         [*REKINDLE, *arguments],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | environment,
     )
@@ -179,7 +179,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
     environment.pop("NO_COLOR", None)
     done = warm_start.run(
-        [*REKINDLE, *arguments], stdout=theirs, timeout=PATIENCE, check=True, env=environment
+        [*REKINDLE, *arguments], stdout=theirs, timeout=TIMEOUT, check=True, env=environment
     )
     assert done.returncode == 0
     os.close(theirs)
@@ -296,7 +296,7 @@ def test_expired_sessions_are_purged_from_the_index(store: Path) -> None:
     command = (*REKINDLE, "run", "--store", store, "--log", log, "--", *EXAMPLE_AGENT)
     with closing(Client(*command)) as client:
         client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while "purged ses_one" not in log.read_text(encoding="utf-8"):
             assert time.monotonic() < deadline
             client.call("session/list", {})

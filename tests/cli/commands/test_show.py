@@ -15,7 +15,7 @@ from rekindle.cli.main import main
 from rekindle.cli.progress import ProgressBar
 from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Side, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 S = "ses_1"
 AT = 1_700_000_000_000_000
@@ -93,7 +93,7 @@ def show(store: Path, *options: str) -> list[str]:
         [*REKINDLE, "show", "--store", store, *options],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
         env=os.environ | {"TZ": "UTC"},
     )
@@ -207,7 +207,7 @@ def test_unknown_turn_is_an_error(store: Path, number: str) -> None:
         [*REKINDLE, "show", "--store", store, S, "--turn", number],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
@@ -221,7 +221,7 @@ def test_session_is_chosen_by_title_or_as_last(store: Path) -> None:
         [*REKINDLE, "show", "--store", store, "--last"],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.stdout.startswith("A title\n")
@@ -384,7 +384,7 @@ def test_follow_shows_new_turns(store: Path, following: "subprocess.Popen[str]")
         opened.write([answer(3, "max_tokens")])
         assert following.stdout.readline() == "(max_tokens)\n"
     following.send_signal(signal.SIGINT)
-    assert following.wait(PATIENCE) == 130
+    assert following.wait(TIMEOUT) == 130
     assert following.stderr.read() == ""
 
 
@@ -464,7 +464,7 @@ def test_closed_pipe_ends_follow(store: Path) -> None:
         process.stdout.close()
         with SqliteStore(store) as opened:
             opened.write([prompt(3, "Go on")])
-        assert process.wait(PATIENCE) == 141
+        assert process.wait(TIMEOUT) == 141
         assert process.stderr.read() == b""
 
 

@@ -16,7 +16,7 @@ from rekindle.cli.editors.agents import editor_agent, rekindle_command
 from rekindle.cli.editors.jsonc import parse
 from rekindle.cli.editors.registry import put_block
 from rekindle.errors import FileUnclear
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 EDITORS = ("zed", "jetbrains", "neovim", "emacs")
@@ -51,7 +51,7 @@ def setup(home: Path, *arguments: str | Path, **variables: str) -> tuple[int, st
         env=usual | variables,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -338,7 +338,7 @@ def test_neovim_loads_the_snippet(home: Path, command: tuple[str, ...]) -> None:
         env=os.environ | {"HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )  # fmt: skip
     assert json.loads(done.stdout) == [OURS, "run", "--", *command]
@@ -358,7 +358,7 @@ def test_neovim_without_codecompanion_starts_silently(home: Path, config: str | 
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     assert (done.stdout, done.stderr) == ("STARTED", "")
@@ -383,7 +383,7 @@ def test_emacs_loads_the_snippet(home: Path) -> None:
         env=os.environ | {"HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     own, other = json.loads(done.stdout)

@@ -17,7 +17,7 @@ import warm_start
 from rekindle.cli.main import COMMANDS, HIDDEN
 from rekindle.model import AgentIdentity, Deleted, Opened, Titled, TitleSource
 from rekindle.store.sqlite.store import SqliteStore
-from stdio_client import PATIENCE, REKINDLE
+from stdio_client import REKINDLE, TIMEOUT
 
 NOW = 1_700_000_000_000_000
 HOSTILE = "It's $(touch /tmp/owned) `x` \\ % : \x1b[31m\n[a] {b} *"
@@ -72,7 +72,7 @@ def candidates(environ: dict[str, str], *arguments: str) -> list[str]:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -93,7 +93,7 @@ def test_commands_are_offered_except_hidden_ones(environ: dict[str, str]) -> Non
 def test_every_option_of_every_command_is_offered(environ: dict[str, str], command: str) -> None:
     kind, offered = complete(environ, command, "--")
     shown = warm_start.run(
-        [*REKINDLE, command, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE
+        [*REKINDLE, command, "--help"], capture_output=True, text=True, check=True, timeout=TIMEOUT
     ).stdout
     forms = re.findall(r"^  (-.*?)(?:  |$)", shown, re.MULTILINE)
     listed = [name for form in forms for name in re.findall(r"--[a-z][a-z0-9-]*", form)]
@@ -213,7 +213,7 @@ class Terminal:
 
     def wait_for(self, text: str) -> str:
         """Wait for a text; return the output up to it."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while text not in self.shown:
             ready, _, _ = select.select([self._fd], [], [], max(0, deadline - time.monotonic()))
             assert ready, f"{text!r} is not in {self.shown!r}"
@@ -328,7 +328,7 @@ def fish(environ: dict[str, str], line: str) -> dict[str, str]:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=True,
     )
     assert done.stderr == ""

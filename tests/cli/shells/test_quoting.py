@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from rekindle.cli.shells.quoting import insertions, split_words
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 
 ODD = [
     "plain",
@@ -21,7 +21,7 @@ ODD = [
 def read_by_bash(arguments: list[str]) -> list[str]:
     script = "".join(f"printf '%s\\0' {word}\n" for word in arguments)
     done = subprocess.run(
-        ["/bin/bash", "--norc", "-c", script], capture_output=True, timeout=PATIENCE, check=True
+        ["/bin/bash", "--norc", "-c", script], capture_output=True, timeout=TIMEOUT, check=True
     )
     return done.stdout.decode().split("\0")[:-1]
 

@@ -21,7 +21,7 @@ from rekindle.store.sqlite.inspect import Inspection
 from rekindle.store.sqlite.quarantine import is_damaged, recover, reports
 from rekindle.store.sqlite.store import SqliteStore
 from rekindle.transcript.titles import title_from_prompt
-from stdio_client import PATIENCE
+from stdio_client import TIMEOUT
 from store_damage import ALL, Files, chunks, files_beside, fill
 
 
@@ -202,18 +202,18 @@ def test_one_process_recovers_and_the_others_wait(tmp_path: Path) -> None:
 
     def block(_: float) -> None:
         has_begun.set()
-        assert may_go_on.wait(PATIENCE)
+        assert may_go_on.wait(TIMEOUT)
 
     one = Thread(target=lambda: came.append(recover(path, title_from_prompt, progress=block)))
     other = Thread(target=lambda: came.append(recover(path, title_from_prompt)))
     one.start()
-    assert has_begun.wait(PATIENCE)
+    assert has_begun.wait(TIMEOUT)
     other.start()
     other.join(0.2)
     assert other.is_alive()
     may_go_on.set()
     for thread in (one, other):
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert came[0] == came[1] == reports(path)[0]
     assert len(reports(path)) == 1
 
@@ -225,19 +225,19 @@ def test_checking_for_damage_holds_no_lock(tmp_path: Path, monkeypatch: pytest.M
 
     def look(_: Path) -> bool:
         is_looking.set()
-        return may_go_on.wait(PATIENCE)
+        return may_go_on.wait(TIMEOUT)
 
     monkeypatch.setattr(quarantine, "is_damaged", look)
     one = Thread(target=lambda: came.append(recover(path, title_from_prompt)))
     one.start()
-    assert is_looking.wait(PATIENCE)
+    assert is_looking.wait(TIMEOUT)
     with closing(FileLock(lock_path(path))) as lock:
         assert lock.acquire(0)
         # Another process was faster.
         moved = quarantine._move_to_quarantine(path, lock)  # noqa: SLF001
         other = quarantine._recover(path, moved, title_from_prompt, print)  # noqa: SLF001
         may_go_on.set()
-    one.join(PATIENCE)
+    one.join(TIMEOUT)
     assert came == [other] == reports(path)
 
 
