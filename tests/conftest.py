@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_xdist_auto_num_workers() -> int:
     """Use more workers than processors, because some tests wait for other processes."""
-    return (os.cpu_count() or 1) * 3 // 2
+    return (os.cpu_count() or 1) * 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
