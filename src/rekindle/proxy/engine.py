@@ -143,6 +143,8 @@ class Engine:
 
     def _finish(self) -> Step:
         queues, step = self._conn.queues, self._outbox.step
+        if self._scheduler.awaits_restart:
+            self._scheduler.continue_waiting()
         if queues.prompts or queues.waiting:
             self._client.release()
         if self._journal.open_batch is not None:
@@ -172,7 +174,7 @@ class Engine:
                 self._turn_ended(session_id)
 
     def _turn_ended(self, session_id: str) -> None:
-        self._scheduler.turn_ended()
+        self._scheduler.continue_waiting()
         conn = self._conn
         if conn.client.wants_seq and not conn.has_turn(session_id):
             flow = send_position(session_id)

@@ -25,6 +25,7 @@ from rekindle.proxy.flow import (
     RecordUndelivered,
     Refusal,
     SendToClient,
+    WaitForRestart,
     WaitForTurnEnd,
 )
 from rekindle.proxy.outbox import Outbox
@@ -74,6 +75,8 @@ class FlowScheduler:
         """The ids of calls that timed out. Their responses are ignored."""
         self._flow_count = 0
         self._call_count = 0
+        self.awaits_restart = False
+        """Whether a flow may wait for the end of a restart."""
 
     @property
     def next_deadline_us(self) -> int | None:
@@ -128,12 +131,18 @@ class FlowScheduler:
         """Return whether a flow waits for this response."""
         return envelope.id is not UNSET and request_key(envelope.id) in self._awaiting_agent
 
-    def turn_ended(self) -> None:
-        """Continue the flows that wait for the end of a turn."""
+    def continue_waiting(self) -> None:
+        """Continue the flows that wait for the end of a turn or of a restart, if it has come."""
+        self.awaits_restart = self._conn.agent.is_restarting
         for running in list(self.running.values()):
             effect = running.effect
-            if isinstance(effect, WaitForTurnEnd) and not self._conn.has_turn(effect.session_id):
+            if isinstance(effect, WaitForTurnEnd | WaitForRestart) and self._is_over(effect):
                 self._advance(running, None)
+
+    def _is_over(self, effect: WaitForTurnEnd | WaitForRestart) -> bool:
+        if isinstance(effect, WaitForRestart):
+            return not self._conn.agent.is_restarting
+        return not self._conn.has_turn(effect.session_id)
 
     def agent_exited(self) -> None:
         """Continue the flows that wait for the agent: it will not answer."""
@@ -144,7 +153,7 @@ class FlowScheduler:
             effect = running.effect
             method = effect.method if isinstance(effect, CallAgent | ForwardRequest) else ""
             self._advance(running, AgentReply(error=self._conn.agent.error(method)))
-        self.turn_ended()
+        self.continue_waiting()
 
     def tick(self) -> None:
         """Continue the flows whose deadline has passed."""
@@ -197,9 +206,12 @@ class FlowScheduler:
             case Pause():
                 running.deadline_us = self._conn.at_us + effect.us
                 return False, None
-            case WaitForTurnEnd():
-                running.deadline_us = self._conn.at_us + effect.timeout_us
-                return not self._conn.has_turn(effect.session_id), None
+            case WaitForTurnEnd() | WaitForRestart():
+                if isinstance(effect, WaitForTurnEnd):
+                    running.deadline_us = self._conn.at_us + effect.timeout_us
+                else:
+                    self.awaits_restart = True
+                return self._is_over(effect), None
             case (
                 SendToClient()
                 | ForwardToAgent()
