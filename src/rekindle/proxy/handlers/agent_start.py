@@ -26,9 +26,11 @@ _MAX_PAUSE_US = 30_000_000
 def ensure_agent(conn: ConnectionState) -> SubFlow:
     """Start and initialize the agent if it does not run. Raises Refusal."""
     agent = conn.agent
-    while agent.is_restarting:
-        yield WaitForRestart()
     if agent.is_usable:
+        return
+    if agent.is_restarting:
+        yield WaitForRestart()
+        yield from ensure_agent(conn)
         return
     if not agent.was_ready:
         details = agent.last_exit and agent.last_exit.details
