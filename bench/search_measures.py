@@ -13,7 +13,7 @@ from rekindle.model import AgentIdentity, EntryBatch, Kind, Opened, Page, Side
 from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
+from rekindle.text.search_syntax import parse
 from rekindle.transfer.indexer import update_index
 
 _FOLDER = "/home/user/project"

@@ -17,7 +17,7 @@ from rekindle.model import Page
 from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
+from rekindle.text.search_syntax import parse
 from search_measures import median_ms, update_index_s
 from setups import connected
 

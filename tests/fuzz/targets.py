@@ -38,7 +38,7 @@ from rekindle.importers.opencode.session import OpenCodeSessionReader
 from rekindle.jsonvalue import decode, decode_object, encode
 from rekindle.model import Entry, EntryBatch, Kind, Side, Titled, TitleSource
 from rekindle.store.memory import MemoryStore
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.detect import mask
 from rekindle.transcript.handover import handover_text, reminder_text
 from rekindle.transcript.reducer import Transcript, fold
 from rekindle.transcript.replay_v1 import replay_v1

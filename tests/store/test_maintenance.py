@@ -376,7 +376,7 @@ def test_the_query_for_live_leases_uses_an_index(tmp_path: Path) -> None:
 def test_a_large_store_is_not_scrubbed_while_a_lease_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rekindle.store.sqlite.maintenance.MAX_REWRITE_BYTES", 1)
+    monkeypatch.setattr("rekindle.store.sqlite.totals.MAX_REWRITE_BYTES", 1)
     path = tmp_path / "s.db"
     holder = LeaseHolder(token="t", pid=7, machine="here")  # noqa: S106 - no password
     with SqliteStore(path, hooks=HOOKS) as recording, SqliteStore(path, hooks=HOOKS) as other:

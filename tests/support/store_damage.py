@@ -12,9 +12,9 @@ from msgspec import Struct
 from recorded_sessions import NOW, answered, asked, opened, told
 from rekindle.model import Entry, EntryBatch, Kind, Page, Side
 from rekindle.store.maintenance import RecoveryReport
+from rekindle.store.sqlite.file_pages import DatabaseImage, read_page
 from rekindle.store.sqlite.files import lock_path
 from rekindle.store.sqlite.inspect import Inspection
-from rekindle.store.sqlite.pages import DatabaseImage, read_page
 from rekindle.store.sqlite.quarantine import is_damaged
 from rekindle.store.sqlite.schema import key_at, seq_at
 from rekindle.store.sqlite.store import SqliteStore

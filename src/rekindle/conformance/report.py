@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rekindle.conformance.requirements import Requirement, RequirementLevel
 from rekindle.conformance.trace import TraceLine
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.detect import mask
 
 _MAX_LINE_LENGTH = 600
 _MAX_LINES = 8

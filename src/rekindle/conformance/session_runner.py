@@ -23,7 +23,7 @@ from rekindle.conformance.rules.turns import TurnTrace
 from rekindle.conformance.rules.vocabulary import CONVERSATION, STATE_UPDATE, USER_MESSAGES
 from rekindle.conformance.trace import Exchange, Json, TraceLine
 from rekindle.jsonvalue import as_array, as_object, as_str
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.detect import mask
 
 PROMPT = "Reply with one word."
 LONG_PROMPT = "Count to 1000, one number a line."

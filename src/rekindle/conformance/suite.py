@@ -17,7 +17,7 @@ from rekindle.conformance.session_runner import (
 )
 from rekindle.conformance.trace import TraceLine
 from rekindle.jsonvalue import as_object, as_str
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.detect import mask
 
 GREETING, WIRE = "greeting", "wire"
 

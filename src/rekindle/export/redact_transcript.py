@@ -8,9 +8,9 @@ from rekindle.acp.terminal_output import Terminal
 from rekindle.export.json_depth import flatten
 from rekindle.export.views import view_of
 from rekindle.model import Session
-from rekindle.text.redact.commands import MASK
+from rekindle.text.redact.detect import mask
 from rekindle.text.redact.names import is_secret_name, is_secret_option
-from rekindle.text.redact.secrets import mask
+from rekindle.text.redact.recorded_command import MASK
 from rekindle.text.redact.values import is_literal_secret
 from rekindle.transcript.model import TranscriptTurn
 

@@ -37,7 +37,7 @@ from rekindle.proxy.flow import (
     SendToClient,
 )
 from rekindle.proxy.flow_scheduler import FlowResult, FlowScheduler, RunningFlow
-from rekindle.proxy.handlers.cursor import send_position
+from rekindle.proxy.handlers.replay_cursor import send_position
 from rekindle.proxy.journal import Journal
 from rekindle.proxy.outbox import Outbox
 from rekindle.proxy.step import AGENT, AgentExit, Peer, Step

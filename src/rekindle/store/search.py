@@ -10,8 +10,8 @@ from typing import Protocol, Self, runtime_checkable
 from msgspec import Struct
 
 from rekindle.model import DocumentKind, Page, SearchDocument
-from rekindle.text.redact.secrets import Span
-from rekindle.text.search_terms import Term
+from rekindle.text.redact.detect import Span
+from rekindle.text.search_syntax import Term
 
 
 class SearchRequest(Struct, frozen=True, kw_only=True):

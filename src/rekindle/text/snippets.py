@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from rekindle.text.redact.commands import MASK
-from rekindle.text.redact.secrets import Span
+from rekindle.text.redact.detect import Span
+from rekindle.text.redact.recorded_command import MASK
 
 Fragment = tuple[str, bool]
 """A text, and whether it is a match."""

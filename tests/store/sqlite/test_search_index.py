@@ -35,7 +35,7 @@ from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.files import index_path
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
+from rekindle.text.search_syntax import parse
 from rekindle.transfer.indexer import update_index
 from test_selection import some
 

@@ -28,7 +28,7 @@ from rekindle.store.memory import MemoryStore
 from rekindle.store.search import SearchRequest
 from rekindle.store.sqlite.search_index import SqliteSearchIndex
 from rekindle.store.sqlite.store import SqliteStore
-from rekindle.text.search_terms import parse
+from rekindle.text.search_syntax import parse
 from test_selection import some
 
 Change = Opened | EntryBatch

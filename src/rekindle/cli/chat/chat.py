@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from rekindle.cli.chat.ask_permission import ask_permission
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.permissions import ask_permission
 from rekindle.cli.chat.target import ChatTarget
 from rekindle.cli.formatting import one_line, short_path
 from rekindle.cli.render.detail import Detail

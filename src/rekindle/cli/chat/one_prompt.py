@@ -5,9 +5,9 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rekindle.cli.chat.ask_permission import ask_permission, short_description
 from rekindle.cli.chat.interrupts import EXIT_CODE, Interrupts
 from rekindle.cli.chat.keyboard import Keyboard
-from rekindle.cli.chat.permissions import ask_permission, short_description
 from rekindle.cli.chat.target import ChatTarget
 from rekindle.cli.formatting import print_json, printable
 from rekindle.cli.render.detail import FOLDED

@@ -15,7 +15,7 @@ from rekindle.errors import AuthRequired, RekindleError, SessionInUse, StoreErro
 from rekindle.model import Session
 from rekindle.store.address import StoreAddress, locate
 from rekindle.store.base import Store
-from rekindle.text.redact.commands import MASK
+from rekindle.text.redact.recorded_command import MASK
 
 ReportNotice = Callable[[str], None]
 """Shows a notice of Rekindle to the user."""

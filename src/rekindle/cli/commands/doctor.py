@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _check_editors() -> Iterator[Diagnosis]:
-    from rekindle.cli.editors.diagnose import check_editors
+    from rekindle.cli.editors.doctor_checks import check_editors
 
     try:
         yield from check_editors()

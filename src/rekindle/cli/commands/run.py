@@ -83,7 +83,7 @@ def main(arguments: argparse.Namespace) -> int:
             from rekindle.proxy.engine import Engine
             from rekindle.runtime.recorder import Recorder
             from rekindle.runtime.stdio_proxy import StdioProxy
-            from rekindle.text.redact.commands import mask_command
+            from rekindle.text.redact.recorded_command import mask_command
 
             address = requested or default_address()
             log.note(f"recording in {address}")

@@ -37,8 +37,8 @@ from rekindle.model import Page, Session
 from rekindle.store.address import open_search_index
 from rekindle.store.base import Store
 from rekindle.store.search import SearchHit, SearchRequest
-from rekindle.text.redact.secrets import find_secrets
-from rekindle.text.search_terms import parse
+from rekindle.text.redact.detect import find_secrets
+from rekindle.text.search_syntax import parse
 from rekindle.text.snippets import Fragment, snippet
 from rekindle.text.times import iso
 from rekindle.text.widths import cut, width

@@ -18,8 +18,8 @@ from rekindle.model import Page, Session
 from rekindle.store.address import StoreAddress, open_search_index
 from rekindle.store.base import Store
 from rekindle.store.search import SearchRequest
-from rekindle.text.redact.secrets import find_secrets
-from rekindle.text.search_terms import Term, parse
+from rekindle.text.redact.detect import find_secrets
+from rekindle.text.search_syntax import Term, parse
 from rekindle.text.snippets import Fragment, snippet
 from rekindle.transfer.indexer import update_index
 

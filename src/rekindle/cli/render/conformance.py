@@ -16,7 +16,7 @@ from rekindle.conformance import (
     is_failure,
     is_warning,
 )
-from rekindle.text.redact.commands import mask_command
+from rekindle.text.redact.recorded_command import mask_command
 
 _MARKS = {
     "pass": ("✓", "ok  ", "green"),

@@ -29,7 +29,7 @@ from rekindle.proxy.flow import (
 )
 from rekindle.proxy.handlers.adopt import adopt
 from rekindle.proxy.handlers.agent_start import ensure_agent
-from rekindle.proxy.handlers.cursor import refusing_bad_cursors
+from rekindle.proxy.handlers.replay_cursor import refusing_bad_cursors
 from rekindle.proxy.handlers.restore import Restored, acquire_lease, restore
 from rekindle.proxy.journal import opening_changes, recorded_response, response_entry
 from rekindle.proxy.translation import opening_for_client, setup_for_agent

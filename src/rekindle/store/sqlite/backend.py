@@ -86,7 +86,7 @@ class SqliteBackend:
         progress: "ProgressDisplay",
     ) -> "Iterator[Diagnosis]":
         """Run all checks."""
-        from rekindle.store.sqlite.diagnose import Doctor  # noqa: PLC0415 - seldom needed
+        from rekindle.store.sqlite.doctor_checks import Doctor  # noqa: PLC0415 - seldom needed
 
         doctor = Doctor(self._path, hooks, report, progress)
         return doctor.diagnose(full=full, is_requested=is_requested)

@@ -24,6 +24,7 @@ import msgspec
 from rekindle.errors import StoreDamaged, StoreUnavailable
 from rekindle.store.maintenance import Progress, RecoveryReport
 from rekindle.store.sqlite.connection import open_for_writing, translate_errors
+from rekindle.store.sqlite.file_pages import DatabaseImage
 from rekindle.store.sqlite.filelock import FileLock, note_in
 from rekindle.store.sqlite.files import (
     DATABASE_SUFFIXES,
@@ -36,7 +37,6 @@ from rekindle.store.sqlite.files import (
     report_path,
 )
 from rekindle.store.sqlite.inspect import NEWEST_SCHEMA, Inspection
-from rekindle.store.sqlite.pages import DatabaseImage
 from rekindle.store.sqlite.recovery import PageRecovery, RecoveryCounts
 from rekindle.store.sqlite.schema import Database
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from rekindle.jsonvalue import as_array, as_object, as_str, encode
 from rekindle.model import Kind, Side
 from rekindle.store.sqlite.codec import CODEC_LINES, decode_origin
-from rekindle.store.sqlite.pages import DatabaseImage, Row, Value, read_page
+from rekindle.store.sqlite.file_pages import DatabaseImage, Row, Value, read_page
 from rekindle.store.sqlite.schema import WITHIN, Database, key_at, place, places, seq_at
 from rekindle.store.sqlite.sql import APPEND, ORPHANS, ROW
 

@@ -18,8 +18,8 @@ from rekindle.store.search import SearchHit, SearchRequest
 from rekindle.store.sqlite.codec import page_conditions
 from rekindle.store.sqlite.schema import key_at, places, seq_at
 from rekindle.store.sqlite.search_index import SqliteSearchIndex, table_of
-from rekindle.text.redact.secrets import Span
-from rekindle.text.search_terms import Term
+from rekindle.text.redact.detect import Span
+from rekindle.text.search_syntax import Term
 from rekindle.text.tokens import GAP
 
 _MAX_SCORED = 1000

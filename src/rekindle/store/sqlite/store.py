@@ -228,9 +228,7 @@ class SqliteStore:
         """Return the status of each known session."""
         with self._mutex, translate_errors(self._path):
             leased = self._leases.holders().keys()
-            return self._maintenance.statuses(
-                self._db, leased, session_ids, self._hooks.turn_has_ended
-            )
+            return self._totals.statuses(self._db, leased, session_ids, self._hooks.turn_has_ended)
 
     def purge(self, *session_ids: str) -> None:
         """Purge deleted sessions, but keep their tombstones."""
@@ -249,7 +247,7 @@ class SqliteStore:
     def scrub(self, tick: Callable[[], object]) -> None:
         """Rewrite the whole file: unused parts of pages hold copies of removed rows."""
         with self._mutex, translate_errors(self._path):
-            self._maintenance.check_rewrite_is_short(self._db, self._leases)
+            self._totals.check_rewrite_is_short(self._db, self._leases)
         self._rewrite(tick)
         self._truncate_wal()
         self._with_index(lambda index: index.truncate_wal())
@@ -257,24 +255,24 @@ class SqliteStore:
     def entries_size(self, session_ids: Sequence[str]) -> int:
         """Return the number of bytes in the entries of sessions."""
         with self._mutex, translate_errors(self._path):
-            return self._maintenance.entries_size(self._db, session_ids)
+            return self._totals.entries_size(self._db, session_ids)
 
     def overview(self) -> Overview:
         """Return totals of the whole store."""
         with self._mutex, translate_errors(self._path):
-            return self._maintenance.overview(self._db, self._path)
+            return self._totals.overview(self._db, self._path)
 
     def compact(self) -> Iterator[float]:
         """Return free pages to the disk, a few at a time."""
         with self._mutex, translate_errors(self._path):
-            if not self._maintenance.can_compact_in_steps(self._db):
-                self._maintenance.check_no_leases(self._leases)
+            if not self._totals.can_compact_in_steps(self._db):
+                self._totals.check_no_leases(self._leases)
                 self._rewrite(lambda: None)
-            steps = self._maintenance.count_steps(self._db)
+            steps = self._totals.count_steps(self._db)
         for step in range(steps):
             started = time.monotonic()
             with self.writing():
-                self._maintenance.compact_step(self._db)
+                self._totals.compact_step(self._db)
             yield (step + 1) / (steps + 1)
             # Waiting writers poll for the lock: leave it free as long as it was held.
             time.sleep(time.monotonic() - started)
@@ -287,16 +285,16 @@ class SqliteStore:
         with self._mutex, translate_errors(self._path):
             is_held = self.lock.acquire(self._timeout)
             try:
-                self._maintenance.rewrite(self._db, tick)
+                self._totals.rewrite(self._db, tick)
             finally:
                 if is_held:
                     self.lock.release()
 
     @property
-    def _maintenance(self):  # noqa: ANN202 - a module
-        from rekindle.store.sqlite import maintenance  # noqa: PLC0415 - not needed to record
+    def _totals(self):  # noqa: ANN202 - a module
+        from rekindle.store.sqlite import totals  # noqa: PLC0415 - not needed to record
 
-        return maintenance
+        return totals
 
     def _with_index(self, action: "Callable[[SqliteSearchIndex], object]") -> None:
         """Call `action` with the search index, if there is one."""

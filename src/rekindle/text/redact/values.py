@@ -6,7 +6,7 @@ bare word may be code, so it counts only if it looks like a secret.
 
 import re
 
-from rekindle.text.redact.commands import MASK
+from rekindle.text.redact.recorded_command import MASK
 
 _MIN_LENGTH = 8
 _MIN_CHOSEN = 6

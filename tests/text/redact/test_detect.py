@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import rekindle
-from rekindle.text.redact.secrets import find_secrets, mask
+from rekindle.text.redact.detect import find_secrets, mask
 
 BODY = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5kL7n"
 BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.cli.editors.diagnose import check_editors
+from rekindle.cli.editors.doctor_checks import check_editors
 from rekindle.store.maintenance import Severity
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.store.sqlite.location_checks import (
+from rekindle.store.sqlite.doctor_location import (
     check_disk,
     file_system_of,
     mounts_of_linux,

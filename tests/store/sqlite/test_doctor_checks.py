@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from rekindle.store.sqlite.diagnose import check_integrity
+from rekindle.store.sqlite.doctor_checks import check_integrity
 from rekindle.store.sqlite.inspect import Inspection
 
 

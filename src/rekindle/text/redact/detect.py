@@ -8,9 +8,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from rekindle.text.redact.commands import MASK
 from rekindle.text.redact.forms import Span, find_by_form
 from rekindle.text.redact.names import find_by_name
+from rekindle.text.redact.recorded_command import MASK
 
 # Invisible text: colour sequences, also escaped or truncated, and characters without width.
 _INVISIBLE = re.compile(

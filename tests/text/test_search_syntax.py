@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rekindle.errors import UsageError
-from rekindle.text.search_terms import Term, parse
+from rekindle.text.search_syntax import Term, parse
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from rekindle.text.redact.commands import mask_command
+from rekindle.text.redact.recorded_command import mask_command
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,15 @@ from rekindle.errors import RekindleError, StoreDamaged, StoreUnavailable
 from rekindle.store.base import PendingInfo, Reporter, Store, StoreHooks
 from rekindle.store.maintenance import Diagnosis, ProgressDisplay, Severity
 from rekindle.store.sqlite.backend import SqliteBackend
+from rekindle.store.sqlite.doctor_location import (
+    RECOVER_REMEDY,
+    check_disk,
+    check_permissions,
+    check_store,
+    check_writable,
+    size,
+    token_files,
+)
 from rekindle.store.sqlite.filelock import is_held
 from rekindle.store.sqlite.files import awaiting_recovery, index_path
 from rekindle.store.sqlite.inspect import (
@@ -25,15 +34,6 @@ from rekindle.store.sqlite.inspect import (
     set_journal_mode,
     sqlite_version,
     truncate_wal,
-)
-from rekindle.store.sqlite.location_checks import (
-    RECOVER_REMEDY,
-    check_disk,
-    check_permissions,
-    check_store,
-    check_writable,
-    size,
-    token_files,
 )
 from rekindle.store.sqlite.pending import pending_infos
 from rekindle.store.sqlite.quarantine import recover, reports
