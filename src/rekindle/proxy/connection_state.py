@@ -105,10 +105,10 @@ class AgentState(Struct, kw_only=True):
     | exited        | every phase but starting                      | dead           |
     | exited        | starting (the exit of an earlier process)     | starting       |
 
-    `end_initialize` leaves initializing when the last open request has its response: to ready if the
-    agent was ready before, otherwise to uninitialized. An exit before the first `initialized` is final: the engine does not start
-    such an agent again. An agent that closes its output before it was ever ready stays in its
-    phase until it exits.
+    `end_initialize` leaves initializing when the last open request has its response: to ready if
+    the agent was ready before, otherwise to uninitialized. An exit before the first `initialized`
+    is final: the engine does not start such an agent again. An agent that closes its output before
+    it was ever ready stays in its phase until it exits.
     """
 
     identity: AgentIdentity
